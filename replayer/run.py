@@ -1,0 +1,204 @@
+"""A run: what a replay recorded. Raw times only; every metric is derived from them elsewhere."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+RUN_FORMAT: Final = "s2l-run/1"
+
+_TIME = pa.int64()  # microseconds since the start of the request's pass; null: never happened
+
+REQUEST_SCHEMA: Final = pa.schema(
+    [
+        pa.field("request_id", pa.string(), nullable=False),
+        pa.field("query_id", pa.string(), nullable=False),
+        pa.field("delivery", pa.string(), nullable=False),
+        pa.field("rate", pa.float64()),
+        pa.field("start_intended_us", _TIME, nullable=False),
+        pa.field("start_us", _TIME),
+        pa.field("context_intended_us", _TIME, nullable=False),
+        pa.field("context_us", _TIME),
+        pa.field("first_token_us", _TIME),
+        pa.field("last_token_us", _TIME),
+        pa.field("end_us", _TIME),
+        pa.field("token_us", pa.list_(pa.int64()), nullable=False),
+        pa.field("token_n", pa.list_(pa.int32()), nullable=False),
+        pa.field("prompt_tokens", pa.int32()),
+        pa.field("cached_tokens", pa.int32()),
+        pa.field("invalidated_tokens", pa.int32()),
+        pa.field("output_tokens", pa.int32()),
+        pa.field("token_source", pa.string()),
+        pa.field("output_text", pa.string(), nullable=False),
+        pa.field("finish_reason", pa.string()),
+        pa.field("error_type", pa.string()),
+        pa.field("error", pa.string()),
+    ]
+)
+"""One row per request and delivery, failed ones too. A request succeeded when ``error_type`` is
+null, and was never sent when ``error_type`` is ``unsent``."""
+
+CHUNK_SCHEMA: Final = pa.schema(
+    [
+        pa.field("request_id", pa.string(), nullable=False),
+        pa.field("seq", pa.int32(), nullable=False),
+        pa.field("kind", pa.string(), nullable=False),
+        pa.field("arrival_intended_us", _TIME, nullable=False),
+        pa.field("send_intended_us", _TIME, nullable=False),
+        pa.field("sent_us", _TIME),
+        pa.field("prefilled_us", _TIME),
+        pa.field("tokens", pa.int32()),
+    ]
+)
+"""One row per context chunk. ``arrival_intended_us`` is when the trace has it arrive,
+``send_intended_us`` when this delivery is to send it (the same when streaming), ``prefilled_us``
+when the server said that it holds it (null where the server does not say)."""
+
+CLIENT_SCHEMA: Final = pa.schema(
+    [
+        pa.field("delivery", pa.string(), nullable=False),
+        pa.field("time_us", _TIME, nullable=False),
+        pa.field("loop_lag_us", pa.int64(), nullable=False),
+        pa.field("cpu_s", pa.float64(), nullable=False),
+        pa.field("rss_bytes", pa.int64(), nullable=False),
+    ]
+)
+"""Samples of the client itself: how late the event loop was, and CPU seconds used so far."""
+
+
+class RunError(Exception):
+    """A run that cannot be read. Its text is one line for the person who gave it."""
+
+
+class TraceRef(msgspec.Struct, frozen=True, kw_only=True):
+    """Which trace was replayed: its name, folder and the sha256 of its manifest."""
+
+    name: str
+    path: str
+    sha256: str
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True):
+    """What was measured. ``settings`` are those the server states, without secrets."""
+
+    url: str
+    adapter: str
+    server: str = ""
+    server_version: str = ""
+    model: str = ""
+    embedded: bool = False
+    settings: dict[str, Any] = {}
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One validity check that did not pass (``degraded``, ``invalid``) or is worth saying."""
+
+    check: str
+    severity: str
+    text: str
+
+
+class Validity(msgspec.Struct, frozen=True, kw_only=True):
+    """``verdict`` is ``valid``, ``degraded`` or ``invalid``: the worst of its findings."""
+
+    verdict: str
+    findings: list[Finding] = []
+
+
+class Counts(msgspec.Struct, frozen=True, kw_only=True):
+    """Requests over all deliveries. planned = sent + unsent, sent = succeeded + failed."""
+
+    planned: int
+    sent: int
+    succeeded: int
+    unsent: int
+    failed: dict[str, int] = {}
+    """Failures by ``error_type``."""
+
+
+class PassWindow(msgspec.Struct, frozen=True, kw_only=True):
+    """One delivery's pass over the queries. Times in its rows count from ``started_utc``."""
+
+    delivery: str
+    started_utc: str
+    duration_s: float
+
+
+class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """``run.json``: all that is needed to judge the run and to repeat it. No secrets."""
+
+    format: str
+    created_utc: str
+    command: list[str]
+    options: dict[str, Any]
+    seed: int
+    trace: TraceRef
+    target: Target
+    host: dict[str, Any]
+    packages: dict[str, str]
+    schedule: dict[str, Any]
+    warmup: dict[str, Any]
+    passes: list[PassWindow]
+    validity: Validity
+    counts: Counts
+    interrupted: bool = False
+
+
+class Run:
+    """A run folder, read only. Tables come whole or by record batch."""
+
+    def __init__(self, path: Path, info: RunInfo) -> None:
+        self.path = path
+        self.info = info
+
+    @classmethod
+    def open(cls, path: Path) -> "Run":
+        """Read ``run.json``.
+
+        Raises:
+            RunError: nothing is there, it is not a run, or it has another major version.
+        """
+        file = path / "run.json"
+        if not path.is_dir():
+            raise RunError(f"{path}: no such run folder")
+        if not file.is_file():
+            raise RunError(f"{path}: not a run (no run.json); name a folder written by s2l replay")
+        try:
+            head = msgspec.json.decode(file.read_bytes())
+            if isinstance(head, dict) and (found := head.get("format")) != RUN_FORMAT:
+                raise RunError(f"{path}: run format {found!r}; this version reads {RUN_FORMAT}")
+            info = msgspec.convert(head, RunInfo)
+        except msgspec.MsgspecError as error:
+            raise RunError(f"{file}: damaged: {error}") from None
+        return cls(path, info)
+
+    def requests(self) -> pa.Table:
+        """All requests, with the columns of ``REQUEST_SCHEMA``."""
+        return self._table("requests.parquet", REQUEST_SCHEMA)
+
+    def chunks(self) -> pa.Table:
+        """All context chunks, with the columns of ``CHUNK_SCHEMA``."""
+        return self._table("chunks.parquet", CHUNK_SCHEMA)
+
+    def client(self) -> pa.Table:
+        """The client's samples of itself, with the columns of ``CLIENT_SCHEMA``."""
+        return self._table("client.parquet", CLIENT_SCHEMA)
+
+    def request_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        """The named columns of the requests, batch by batch."""
+        with pq.ParquetFile(self.path / "requests.parquet") as file:
+            yield from file.iter_batches(columns=columns)
+
+    def queries(self) -> pa.Table:
+        """The queries that were replayed: ``query_id``, ``text``, ``answers`` (list<string>)."""
+        return pq.read_table(self.path / "queries.parquet")
+
+    def _table(self, name: str, schema: pa.Schema) -> pa.Table:
+        file = self.path / name
+        try:
+            return pq.read_table(file, columns=schema.names).cast(schema)
+        except (OSError, pa.ArrowException) as error:
+            raise RunError(f"{file}: cannot be read: {error}") from None
