@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 RUN_FORMAT: Final = "s2l-run/1"
 
-_TIME = pa.int64()  # microseconds since the start of the request's pass; null: never happened
+_TIME = pa.int64()  # microseconds since the run's start, one clock; null: never happened
 
 REQUEST_SCHEMA: Final = pa.schema(
     [
@@ -120,11 +120,11 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PassWindow(msgspec.Struct, frozen=True, kw_only=True):
-    """One delivery's pass over the queries. Times in its rows count from ``started_utc``."""
+    """One delivery's pass over the queries, in microseconds since the run's start."""
 
     delivery: str
-    started_utc: str
-    duration_s: float
+    start_us: int
+    end_us: int
 
 
 class RunInfo(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,0 +1,1 @@
+"""A real website on loopback: Python's own documentation behind published latencies."""

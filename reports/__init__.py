@@ -1,0 +1,1 @@
+"""Turns a run's raw times into metrics, and metrics into tables and pages."""

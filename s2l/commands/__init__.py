@@ -1,0 +1,1 @@
+"""The commands of the ``s2l`` program, one module each, imported when called."""

@@ -1,0 +1,1 @@
+"""Talks to servers that take streamed context: clients, the vLLM plugin, the engine launcher."""

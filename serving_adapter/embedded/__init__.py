@@ -1,0 +1,1 @@
+"""The small model and the engine that run on any machine."""

@@ -1,0 +1,1 @@
+"""The endpoint plugin that gives stock vLLM a Realtime WebSocket."""
