@@ -57,6 +57,15 @@ CHUNK_SCHEMA: Final = pa.schema(
 ``send_intended_us`` when this delivery is to send it (the same when streaming), ``prefilled_us``
 when the server said that it holds it (null where the server does not say)."""
 
+QUERY_SCHEMA: Final = pa.schema(
+    [
+        pa.field("query_id", pa.string(), nullable=False),
+        pa.field("text", pa.string(), nullable=False),
+        pa.field("answers", pa.list_(pa.string()), nullable=False),
+    ]
+)
+"""The queries that were replayed, so that a run can be judged without its trace."""
+
 CLIENT_SCHEMA: Final = pa.schema(
     [
         pa.field("delivery", pa.string(), nullable=False),
@@ -193,8 +202,8 @@ class Run:
             yield from file.iter_batches(columns=columns)
 
     def queries(self) -> pa.Table:
-        """The queries that were replayed: ``query_id``, ``text``, ``answers`` (list<string>)."""
-        return pq.read_table(self.path / "queries.parquet")
+        """The queries that were replayed, with the columns of ``QUERY_SCHEMA``."""
+        return self._table("queries.parquet", QUERY_SCHEMA)
 
     def _table(self, name: str, schema: pa.Schema) -> pa.Table:
         file = self.path / name

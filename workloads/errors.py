@@ -1,5 +1,7 @@
 """What can be wrong with a trace; each message says what is wrong and what would be right."""
 
+from pathlib import Path
+
 
 class TraceError(Exception):
     """A trace that cannot be read or written. Its text is one line for the person who gave it."""
@@ -19,3 +21,17 @@ class UnsupportedFormat(TraceError):
 
 class UnfinishedTrace(TraceError):
     """The capture was interrupted: there is a write-ahead log and no manifest."""
+
+
+class BadQuestions(ValueError):
+    """A file of questions that cannot be read. Its text is one line that names file and line."""
+
+
+def one_line(error: BaseException) -> str:
+    """An error's text on one line: Arrow's own run over several."""
+    return " ".join(str(error).split())
+
+
+def disk_error(path: Path, error: OSError, advice: str = "") -> TraceError:
+    """The error for a path that the system would not read or write."""
+    return TraceError(f"{path}: {error.strerror or one_line(error)}{advice}")

@@ -1,1 +1,1 @@
-"""A real website on loopback: Python's own documentation behind published latencies."""
+"""A small real website to crawl offline: Python's own documentation, made slow."""

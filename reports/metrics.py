@@ -1,0 +1,144 @@
+"""One function per metric, over the columns of a run's tables.
+
+A function takes a table with the columns of ``REQUEST_SCHEMA`` (or ``CHUNK_SCHEMA``) and gives
+seconds as float64, aligned with its rows; NaN where the metric is not defined for that row. Which
+rows count is the caller's choice: latencies are taken over ``succeeded`` requests.
+"""
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Floats = npt.NDArray[np.float64]
+
+US_PER_S = 1e6
+
+
+def column(table: pa.Table, name: str) -> Floats:
+    """A numeric column as float64; null becomes NaN."""
+    return np.asarray(table[name].to_numpy(), dtype=np.float64)
+
+
+def seconds(table: pa.Table, earlier: str, later: str) -> Floats:
+    """Seconds between two time columns, NaN where either never happened."""
+    return (column(table, later) - column(table, earlier)) / US_PER_S
+
+
+def ratio(numerator: float | None, denominator: float | None) -> float | None:
+    """A quotient, or None where a part is unknown or the denominator is not positive."""
+    if numerator is None or denominator is None or not denominator > 0:
+        return None
+    return numerator / denominator
+
+
+def succeeded(requests: pa.Table) -> pa.Table:
+    """The requests that have no ``error_type``."""
+    return requests.filter(pc.is_null(requests["error_type"]))
+
+
+def ttft_s(requests: pa.Table) -> Floats:
+    """First token minus context due (the intended time of the last arrival)."""
+    return seconds(requests, "context_intended_us", "first_token_us")
+
+
+def ttft_service_s(requests: pa.Table) -> Floats:
+    """First token minus the moment the last context and the question were really sent."""
+    return seconds(requests, "context_us", "first_token_us")
+
+
+def ttft_user_s(requests: pa.Table) -> Floats:
+    """First token minus the query's intended start: what a person waits, retrieval included."""
+    return seconds(requests, "start_intended_us", "first_token_us")
+
+
+def tpot_s(requests: pa.Table) -> Floats:
+    """(Last token minus first token) / (output tokens - 1); NaN at one token or fewer."""
+    gaps = column(requests, "output_tokens") - 1
+    gaps[~(gaps > 0)] = np.nan
+    return seconds(requests, "first_token_us", "last_token_us") / gaps
+
+
+def itl_s(requests: pa.Table) -> Floats:
+    """Gaps between consecutive content events of a request, pooled over all of them."""
+    lists = requests["token_us"].combine_chunks()
+    times = np.asarray(pc.list_flatten(lists).to_numpy(zero_copy_only=False), dtype=np.int64)
+    if times.size < 2:
+        return np.empty(0)
+    lengths = np.asarray(pc.list_value_length(lists).to_numpy(zero_copy_only=False))
+    owner = np.repeat(np.arange(lengths.size), lengths)
+    same_request = owner[1:] == owner[:-1]
+    return np.asarray(np.diff(times)[same_request] / US_PER_S, dtype=np.float64)
+
+
+def tokens_per_event(requests: pa.Table) -> float | None:
+    """Mean number of tokens per content event; it stands beside ``itl_s``."""
+    tokens = pc.list_flatten(requests["token_n"])
+    mean = pc.mean(tokens).as_py()
+    return None if mean is None else float(mean)
+
+
+def e2e_s(requests: pa.Table) -> Floats:
+    """Last token minus context due."""
+    return seconds(requests, "context_intended_us", "last_token_us")
+
+
+def e2e_user_s(requests: pa.Table) -> Floats:
+    """Last token minus the query's intended start."""
+    return seconds(requests, "start_intended_us", "last_token_us")
+
+
+def schedule_lag_s(requests: pa.Table) -> Floats:
+    """Actual start minus intended start; NaN for a request that was never started."""
+    return seconds(requests, "start_intended_us", "start_us")
+
+
+def chunk_lag_s(chunks: pa.Table) -> Floats:
+    """Actual send minus intended send of each context chunk; NaN where it was never sent."""
+    return seconds(chunks, "send_intended_us", "sent_us")
+
+
+def completion_s(requests: pa.Table) -> float | None:
+    """Last request's end minus first request's intended start, failed requests included.
+
+    This is also the measured window of the rates. None when nothing ended.
+    """
+    first = pc.min(requests["start_intended_us"]).as_py()
+    last = pc.max(requests["end_us"]).as_py()
+    return None if first is None or last is None else float((last - first) / US_PER_S)
+
+
+def total(requests: pa.Table, *names: str) -> int | None:
+    """Sum of the successes' token columns; None as soon as one of them is not known.
+
+    A sum over the known ones alone would be a smaller number that looks like the whole.
+    """
+    done = succeeded(requests)
+    if done.num_rows == 0 or any(done[name].null_count for name in names):
+        return None
+    return sum(int(pc.sum(done[name]).as_py()) for name in names)
+
+
+def request_rate(requests: pa.Table) -> float | None:
+    """Successes per second of the measured window."""
+    return ratio(float(succeeded(requests).num_rows), completion_s(requests))
+
+
+def output_token_rate(requests: pa.Table) -> float | None:
+    """Output tokens of the successes per second of the measured window."""
+    return ratio(total(requests, "output_tokens"), completion_s(requests))
+
+
+def total_token_rate(requests: pa.Table) -> float | None:
+    """Input and output tokens of the successes per second of the measured window."""
+    return ratio(total(requests, "prompt_tokens", "output_tokens"), completion_s(requests))
+
+
+def prefill_hidden(requests: pa.Table) -> Floats:
+    """Share of the prompt that was already prefilled when generation began.
+
+    Cached tokens / prompt tokens, as the server's usage has them; NaN where it says nothing.
+    """
+    prompt = column(requests, "prompt_tokens")
+    prompt[~(prompt > 0)] = np.nan
+    return column(requests, "cached_tokens") / prompt

@@ -1,0 +1,67 @@
+"""A run's summary on a terminal: verdict, headline, then the figures."""
+
+from typing import Final
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from s2l.reports import tables
+from s2l.reports.headline import headline
+from s2l.reports.summary import Summary
+
+_VERDICT_STYLE: Final = {"valid": "bold green", "degraded": "bold yellow", "invalid": "bold red"}
+_DELIVERY_STYLE: Final = {"stream": "blue", "wait": "yellow"}
+
+
+def print_summary(summary: Summary, console: Console) -> None:
+    """Print the verdict with its findings, the headline and the tables."""
+    _print_verdict(summary, console)
+    found = headline(summary)
+    console.print(Text.assemble("\n", found.lead, (found.figure, "bold"), found.tail))
+    for remark in found.remarks:
+        console.print(Text(remark, "dim"))
+    if not summary.deliveries:
+        return
+    console.print(_latencies(summary))
+    console.print(_figures(summary))
+    if parity := tables.parity_text(summary):
+        console.print(Text(parity))
+
+
+def _print_verdict(summary: Summary, console: Console) -> None:
+    validity = summary.info.validity
+    console.print(Text(validity.verdict.upper(), _VERDICT_STYLE.get(validity.verdict, "bold")))
+    if summary.info.interrupted:
+        console.print(Text("Interrupted: the figures are those of the part that was recorded."))
+    for finding in validity.findings:
+        console.print(Text(f"- {finding.check} ({finding.severity}): {finding.text}"))
+
+
+def _latencies(summary: Summary) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    table.add_column("")
+    table.add_column("delivery")
+    for name in ("n", *tables.level_labels(summary)):
+        table.add_column(name, justify="right", no_wrap=True)
+    for group in tables.latency_groups(summary, tables.LATENCIES | tables.LAGS):
+        for position, row in enumerate(group.rows):
+            label = f"{group.title}, {group.unit}" if position == 0 else ""
+            table.add_row(label, _delivery(row.delivery), f"{row.n:,}", *row.cells)
+    return table
+
+
+def _figures(summary: Summary) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("")
+    for one in summary.deliveries:
+        table.add_column(_delivery(one.delivery), justify="right")
+    for rows in (tables.REQUESTS, tables.THROUGHPUT, tables.QUALITY):
+        for row in tables.figures(summary, rows):
+            table.add_row(row.label, *map(Text, row.cells))
+    return table
+
+
+def _delivery(name: str) -> Text:
+    return Text(name, _DELIVERY_STYLE.get(name, ""))

@@ -1,0 +1,1 @@
+"""A Realtime server whose latencies are known exactly, to measure clients by."""

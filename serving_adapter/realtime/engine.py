@@ -1,0 +1,73 @@
+"""What a Realtime server needs of an inference engine."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Token ids to prefill after those before them.
+
+    ``max_tokens`` is 1 for all but the last chunk: engines sample at least one token at the end of
+    each, and that of an intermediate chunk is thrown away.
+    """
+
+    token_ids: tuple[int, ...]
+    max_tokens: int
+    temperature: float
+    last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """New tokens of the chunk in flight; ``finish_reason`` is set when the chunk is done."""
+
+    token_ids: tuple[int, ...]
+    finish_reason: str | None
+    cached_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class EngineInfo:
+    """Sizes in tokens. ``kv_capacity`` is what all sessions together can hold."""
+
+    engine: str
+    version: str
+    model: str
+    max_model_len: int
+    kv_capacity: int
+    block_size: int
+    max_sessions: int
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+class TextDecoder(Protocol):
+    """Turns generated tokens into text as they come; special tokens give none."""
+
+    def push(self, token_ids: Sequence[int]) -> str:
+        """Text that is complete with these tokens: empty in the middle of a character."""
+
+
+class Engine(Protocol):
+    """An inference engine that takes its prompt in chunks."""
+
+    info: EngineInfo
+
+    async def tokenize(self, text: str, *, start: bool = False) -> list[int]:
+        """Token ids of the text, without special tokens unless it is the prompt's ``start``."""
+
+    def render(self, instructions: str, user: str) -> str:
+        """The chat template's text up to where the model answers; plain text without a template."""
+
+    def decoder(self) -> TextDecoder:
+        """A decoder for one answer."""
+
+    def run(
+        self, request_id: str, chunks: AsyncIterator[Chunk], cache_salt: str
+    ) -> AsyncIterator[Step]:
+        """Prefill the chunks in order, then generate.
+
+        The engine asks for a chunk when it can take one; the caller hands out the next only when
+        the one before is done. Closing the iterator aborts and frees the KV blocks.
+        """

@@ -1,0 +1,54 @@
+import asyncio
+import re
+from pathlib import Path
+
+import pytest
+
+from s2l.collectors.crawl import collect_crawl
+from s2l.collectors.extractor import Extractor
+from s2l.collectors.fetch import Fetcher
+from s2l.collectors.search import SiteSearch
+from s2l.workloads.query import Query
+from s2l.workloads.questions import read_questions
+
+_FOLDER = Path(__file__).parents[2] / "datasets" / "pydocs"
+
+
+@pytest.fixture(scope="module")
+def questions() -> list[Query]:
+    return read_questions(_FOLDER / "queries.jsonl")
+
+
+def test_there_are_40_different_questions(questions: list[Query]) -> None:
+    assert [query.query_id for query in questions] == [f"pydocs-{i:03}" for i in range(1, 41)]
+    assert len({query.text for query in questions}) == 40
+    assert all(query.answers and query.meta["page"] for query in questions)
+    booleans = [query for query in questions if set(query.answers) <= {"True", "False"}]
+    assert len(booleans) <= 8
+
+
+async def test_every_answer_stands_in_its_page_which_the_search_finds(demo_site, questions) -> None:  # type: ignore[no-untyped-def]
+    async with Fetcher() as fetcher, Extractor() as extractor:
+        search = SiteSearch(fetcher, demo_site.search_url)
+
+        async def problem(query: Query) -> str | None:
+            url = demo_site.url + query.meta["page"]
+            if url not in [hit.url for hit in await search.search(query.text, 7)]:
+                return f"{query.query_id}: {url} is not among the first 7 hits"
+            found = await extractor.extract(await fetcher.fetch(url, lambda: 0))
+            if not any(_has_word(found.text, answer) for answer in query.answers):
+                return f"{query.query_id}: {query.answers} is not in {found.text[:300]!r}"
+            return None
+
+        problems = await asyncio.gather(*(problem(query) for query in questions))
+    assert [text for text in problems if text] == []
+
+
+def _has_word(text: str, word: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
+
+
+async def test_all_questions_can_be_crawled_without_a_failure(demo_site, questions, sink) -> None:  # type: ignore[no-untyped-def]
+    done = await collect_crawl(questions, demo_site.search_url, sink, concurrency=20)
+    assert (done.done, done.failures) == (40, {})
+    assert {len(sink.arrivals(query.query_id)) for query in questions} == {9}

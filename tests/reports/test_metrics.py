@@ -1,0 +1,98 @@
+from types import ModuleType
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from s2l.replayer.run import CHUNK_SCHEMA
+from s2l.reports import metrics
+
+
+@pytest.fixture
+def table(synthetic: ModuleType) -> pa.Table:
+    late = {
+        "start_intended_us": 2_000_000,
+        "start_us": 2_004_000,
+        "context_intended_us": 3_000_000,
+        "context_us": 3_002_000,
+        "first_token_us": 4_000_000,
+        "last_token_us": 4_900_000,
+        "end_us": 5_000_000,
+        "token_us": [4_000_000, 4_600_000, 4_900_000],
+        "token_n": [2, 2, 6],
+        "output_tokens": 10,
+        "cached_tokens": 0,
+    }
+    return synthetic.request_table(
+        synthetic.request(),
+        synthetic.request(request_id="stream-1", query_id="q1", **late),
+        synthetic.failed("timeout", request_id="stream-2", query_id="q2", end_us=6_000_000),
+    )
+
+
+@pytest.mark.parametrize(
+    ("metric", "expected"),
+    [
+        (metrics.ttft_s, [0.2, 1.0, np.nan]),
+        (metrics.ttft_service_s, [0.2, 0.998, np.nan]),
+        (metrics.ttft_user_s, [1.2, 2.0, np.nan]),
+        (metrics.tpot_s, [0.1, 0.1, np.nan]),
+        (metrics.e2e_s, [0.4, 1.9, np.nan]),
+        (metrics.e2e_user_s, [1.4, 2.9, np.nan]),
+        (metrics.schedule_lag_s, [0.0, 0.004, 0.0]),
+        (metrics.prefill_hidden, [0.8, 0.0, np.nan]),
+    ],
+)
+def test_one_value_per_request(metric, expected, table: pa.Table) -> None:
+    np.testing.assert_allclose(metric(table), expected, rtol=1e-12)
+
+
+def test_gaps_do_not_cross_requests(table: pa.Table) -> None:
+    np.testing.assert_allclose(metrics.itl_s(table), [0.1, 0.1, 0.6, 0.3])
+    assert metrics.tokens_per_event(table) == pytest.approx(13 / 6)
+
+
+def test_gaps_of_a_filtered_table(table: pa.Table) -> None:
+    np.testing.assert_allclose(metrics.itl_s(table.slice(1)), [0.6, 0.3])
+
+
+def test_window_counts_failures_and_rates_do_not(table: pa.Table) -> None:
+    assert metrics.completion_s(table) == 6.0
+    assert metrics.request_rate(table) == pytest.approx(2 / 6)
+    assert metrics.output_token_rate(table) == pytest.approx(13 / 6)
+    assert metrics.total_token_rate(table) == pytest.approx(213 / 6)
+    assert metrics.total(table, "cached_tokens") == 80
+
+
+def test_one_unknown_count_makes_the_sum_unknown(synthetic: ModuleType) -> None:
+    table = synthetic.request_table(synthetic.request(), synthetic.request(output_tokens=None))
+    assert metrics.total(table, "output_tokens") is None
+    assert metrics.output_token_rate(table) is None
+    assert np.isnan(metrics.tpot_s(table)[1])
+
+
+def test_nothing_divides_by_zero(synthetic: ModuleType) -> None:
+    row = synthetic.request(prompt_tokens=0, output_tokens=1, end_us=0)
+    table = synthetic.request_table(row)
+    assert np.isnan(metrics.prefill_hidden(table)).all()
+    assert np.isnan(metrics.tpot_s(table)).all()
+    assert metrics.request_rate(table) is None
+
+
+def test_no_requests(synthetic: ModuleType) -> None:
+    table = synthetic.request_table()
+    assert metrics.ttft_s(table).size == 0
+    assert metrics.itl_s(table).size == 0
+    assert metrics.completion_s(table) is None
+    assert metrics.tokens_per_event(table) is None
+    assert metrics.total_token_rate(table) is None
+
+
+def test_chunk_lag() -> None:
+    row = {"request_id": "a", "seq": 0, "kind": "append", "arrival_intended_us": 100}
+    rows = [
+        row | {"send_intended_us": 1_000, "sent_us": 3_500},
+        row | {"send_intended_us": 1_000, "sent_us": None},
+    ]
+    chunks = pa.Table.from_pylist(rows, schema=CHUNK_SCHEMA)
+    np.testing.assert_allclose(metrics.chunk_lag_s(chunks), [0.0025, np.nan])
