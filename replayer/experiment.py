@@ -63,7 +63,7 @@ class Experiment:
 
         Raises:
             PlanError, TraceError, ServingError: nothing was started.
-            RunError: the run could not be written.
+            RunNotWritten: the disk did not take it.
         """
         server = await self.adapter.probe()
         plan = await plan_queries(self.trace, self.adapter, self.options, server)

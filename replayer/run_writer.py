@@ -23,6 +23,10 @@ from s2l.workloads.durable import durable_file
 from s2l.workloads.query import Query
 
 
+class RunNotWritten(RunError):
+    """The disk did not take the run."""
+
+
 def write_run(
     path: Path,
     info: RunInfo,
@@ -34,7 +38,7 @@ def write_run(
     """Write a run.
 
     Raises:
-        RunError: the disk does not take it; files written before stay.
+        RunNotWritten: the disk does not take it; files written before stay.
     """
     tables = {
         "queries.parquet": (QUERY_SCHEMA, _query_rows(queries)),
@@ -50,7 +54,7 @@ def write_run(
         with durable_file(path / "run.json") as file:
             file.write(msgspec.json.format(msgspec.json.encode(info), indent=2))
     except OSError as error:
-        raise RunError(f"{path}: cannot write the run: {error.strerror or error}") from error
+        raise RunNotWritten(f"{path}: cannot write the run: {error.strerror or error}") from error
 
 
 def _query_rows(queries: Iterable[Query]) -> Iterator[dict[str, Any]]:

@@ -23,11 +23,11 @@ from s2l.reports.units import Unit, counted
 
 @dataclass(frozen=True, slots=True)
 class Median:
-    """One delivery's median TTFT; ``share`` of the slower delivery's, 0 to 100."""
+    """One delivery's median TTFT, or its only one; ``share`` of the slower's, 0 to 100."""
 
     delivery: str
+    label: str
     text: str
-    n: int
     share: float
 
 
@@ -137,12 +137,18 @@ def _ttfts(requests: pa.Table, deliveries: list[str]) -> dict[str, Any]:
 
 
 def _medians(summary: Summary) -> tuple[Median, ...]:
-    found = [(one.delivery, one.latencies.ttft_s) for one in summary.deliveries]
-    unit = Unit.fitting(each.p50 for _, each in found)
-    most = max((each.p50 or 0 for _, each in found), default=0) or 1
+    ttfts = [(one.delivery, one.latencies.ttft_s) for one in summary.deliveries]
+    found = {name: ttft.min if ttft.n == 1 else ttft.p50 for name, ttft in ttfts}
+    unit = Unit.fitting(found.values())
+    most = max((value or 0 for value in found.values()), default=0) or 1
     return tuple(
-        Median(name, unit.with_name(each.p50), each.n, 100 * max(each.p50 or 0, 0) / most)
-        for name, each in found
+        Median(
+            delivery=name,
+            label="the only TTFT" if ttft.n == 1 else f"median TTFT of {ttft.n:,}",
+            text=unit.with_name(found[name]),
+            share=100 * max(found[name] or 0, 0) / most,
+        )
+        for name, ttft in ttfts
     )
 
 

@@ -1,5 +1,6 @@
 """The distribution of TTFT in each delivery, as one chart."""
 
+import math
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -43,7 +44,7 @@ def ttft_ccdf(ttfts: dict[str, Floats]) -> CcdfChart | None:
         x=_time_axis(positive, unit), y=_share_axis(most), tooltip=_TOOLTIP
     )
     present = [name for name, found in positive.items() if found.size]
-    chart = alt.layer(*_marks(base, alt.Legend(values=present), with_dots=most <= DOT_LIMIT))
+    chart = alt.layer(*_marks(base, present, with_dots=most <= DOT_LIMIT))
     return CcdfChart(specification(chart, 280), _remarks(ttfts, positive))
 
 
@@ -58,16 +59,17 @@ _DASHES: Final = [[1, 0], [6, 4]]
 _WAIT_DASHES: Final = {"test": "datum.delivery === 'wait'", "value": _DASHES[1]}
 
 
-def _marks(base: alt.Chart, legend: alt.Legend, *, with_dots: bool) -> list[alt.Chart]:
+def _marks(base: alt.Chart, present: list[str], *, with_dots: bool) -> list[alt.Chart]:
     """Lines told apart by dash and, when there are few points, dots told apart by shape."""
     colour = alt.Color("delivery:N", scale=alt.Scale(domain=DELIVERIES, range=COLOURS))
     dashes = alt.Scale(domain=DELIVERIES, range=_DASHES)
     lines = base.mark_line(interpolate="step-before", strokeWidth=2)
     if not with_dots:
-        dash = alt.StrokeDash("delivery:N", scale=dashes, legend=legend)
+        long = alt.Legend(values=present, symbolType="stroke", symbolSize=500)
+        dash = alt.StrokeDash("delivery:N", scale=dashes, legend=long)
         return [lines.encode(strokeDash=dash, color=colour)]
     shapes = alt.Scale(domain=DELIVERIES, range=["circle", "square"])
-    shape = alt.Shape("delivery:N", scale=shapes, legend=legend)
+    shape = alt.Shape("delivery:N", scale=shapes, legend=alt.Legend(values=present))
     # A dash in the legend would draw dashed outlines around the symbols.
     dashed = alt.StrokeDashValue(value=_DASHES[0], condition=_WAIT_DASHES)
     dots = base.mark_point(filled=True, size=46, opacity=1)
@@ -83,10 +85,14 @@ def _time_axis(positive: dict[str, Floats], unit: Unit) -> alt.X:
 
 
 def _share_axis(most: int) -> alt.Y:
-    log = most >= LOG_SHARE_FROM
-    scale = alt.Scale(type="log", domain=[1 / most, 1]) if log else alt.Scale(domain=[0, 1])
-    axis = alt.Axis(format="~%", tickCount=5)
-    return alt.Y("share:Q", scale=scale, axis=axis).title("Requests at least this slow")
+    title = "Requests at least this slow"
+    if most < LOG_SHARE_FROM:
+        linear = alt.Axis(format="~%", tickCount=5)
+        return alt.Y("share:Q", scale=alt.Scale(domain=[0, 1]), axis=linear).title(title)
+    decades = [10.0**-power for power in range(math.ceil(math.log10(most)) + 1)]
+    axis = alt.Axis(format="~%", values=decades)
+    scale = alt.Scale(type="log", domain=[1 / most, 1])
+    return alt.Y("share:Q", scale=scale, axis=axis).title(title)
 
 
 def _steps(delivery: str, ordered: Floats, unit: Unit) -> list[dict[str, Any]]:

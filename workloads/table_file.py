@@ -17,23 +17,28 @@ _BATCH_ROWS: Final = 8_192
 _BATCH_DOCUMENTS: Final = 256
 _READ_BYTES: Final = 1 << 20
 
+# What reading a damaged file raises; a name that is not UTF-8 is a ValueError.
+_DAMAGE: Final = (OSError, ValueError, pa.ArrowException)
+
 
 @dataclass(frozen=True, slots=True)
 class TableFile:
-    """A file and the kind of rows it holds. Unknown columns are ignored."""
+    """A file, the kind of rows it holds and how many. Unknown columns are ignored."""
 
     path: Path
     rows: RowFormat[Any]
+    n_rows: int
 
-    def check(self) -> int:
-        """The number of rows, from the footer alone.
+    def check(self) -> None:
+        """Look at the footer alone.
 
         Raises:
-            NotATrace: it is not Parquet, or a column is missing or of another type.
+            NotATrace: it is not Parquet, or a column is missing or of another type, or it has
+                another number of rows.
         """
         with self._opened() as file:
             self._check_columns(file.schema_arrow)
-            return int(file.metadata.num_rows)
+            self._check_count(file.metadata.num_rows)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows, batch by batch, with exactly the columns of the format.
@@ -41,7 +46,11 @@ class TableFile:
         Raises:
             NotATrace: as ``check``, or a page is damaged.
         """
-        yield from self._read(lambda batch: batch)
+        count = 0
+        for batch in self._read(lambda batch: batch):
+            count += batch.num_rows
+            yield batch
+        self._check_count(count)  # a damaged footer can lose rows without any other sign
 
     def with_ids(self, doc_ids: pa.Array) -> Iterator[pa.RecordBatch]:
         """The rows of these documents; of row groups without any, only the ids are read."""
@@ -68,7 +77,7 @@ class TableFile:
                     if wants(file, group):
                         for batch in file.iter_batches(size, [group], columns=names):
                             yield select(self._conform(batch))
-            except (OSError, pa.ArrowException) as error:
+            except _DAMAGE as error:
                 raise NotATrace(f"{self.path}: damaged: {one_line(error)}") from None
 
     def _opened(self) -> Any:
@@ -78,8 +87,12 @@ class TableFile:
             )
         except FileNotFoundError:
             raise NotATrace(f"{self.path}: missing, though the manifest lists it") from None
-        except (OSError, pa.ArrowException) as error:
+        except _DAMAGE as error:
             raise NotATrace(f"{self.path}: damaged: {one_line(error)}") from None
+
+    def _check_count(self, found: int) -> None:
+        if found != self.n_rows:
+            raise NotATrace(f"{self.path}: has {found} rows; the manifest says {self.n_rows}")
 
     def _check_columns(self, schema: pa.Schema) -> None:
         for field in self.rows.schema:

@@ -112,7 +112,7 @@ def table_files(path: Path, manifest: Manifest, rows: RowFormat[T]) -> list[Tabl
         NotATrace: it lists none.
     """
     found = [
-        TableFile(path / entry.path, rows)
+        TableFile(path / entry.path, rows, entry.rows)
         for entry in manifest.files
         if entry.path == f"{rows.name}.parquet"
         or (entry.path.startswith(f"{rows.name}/") and entry.path.endswith(".parquet"))

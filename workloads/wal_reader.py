@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +18,16 @@ _WINDOW: Final = 32 << 20
 Indices = npt.NDArray[np.int64]
 
 
-def log_batches(path: Path, end: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The batches of one stream up to byte ``end``, each with the byte where it starts.
+class LogBatch(NamedTuple):
+    """A record batch of a stream, and the bytes from where to where it lies."""
+
+    start: int
+    end: int
+    rows: pa.RecordBatch
+
+
+def log_batches(path: Path, end: int) -> Iterator[LogBatch]:
+    """The batches of one stream up to byte ``end``.
 
     The file is mapped, and mapped anew every ``_WINDOW`` bytes: pages of a map that were looked at
     count as this process's memory until the map goes.
@@ -34,7 +42,8 @@ def log_batches(path: Path, end: int) -> Iterator[tuple[int, pa.RecordBatch]]:
             source.seek(max(start, source.tell()))
             window = min(end, source.tell() + _WINDOW)
             while (start := source.tell()) < window:
-                yield start, pa.ipc.read_record_batch(pa.ipc.read_message(source), schema)
+                rows = pa.ipc.read_record_batch(pa.ipc.read_message(source), schema)
+                yield LogBatch(start, source.tell(), rows)
 
 
 def last_sound_commit(folder: Path) -> Commit:
@@ -59,9 +68,9 @@ def _sound_end(path: Path, committed: int) -> int:
     end = min(committed, _size(path))
     sound = 0
     try:
-        for start, batch in log_batches(path, end):
-            sound = start
-            batch.validate(full=True)
+        for batch in log_batches(path, end):
+            batch.rows.validate(full=True)
+            sound = batch.end
     except (OSError, pa.ArrowException):
         return sound
     return end
@@ -82,9 +91,9 @@ class LoggedTable:
         self.schema = LOGGED[name]
         self._path = stream_path(folder, name)
         starts, sizes = [], []
-        for start, batch in log_batches(self._path, self.bytes):
-            starts.append(start)
-            sizes.append(batch.num_rows)
+        for batch in log_batches(self._path, self.bytes):
+            starts.append(batch.start)
+            sizes.append(batch.rows.num_rows)
         self._starts = np.array(starts, dtype=np.int64)
         self._first_rows = np.cumsum([0, *sizes], dtype=np.int64)
 
@@ -95,16 +104,16 @@ class LoggedTable:
         """A column of integers, whole."""
         found = np.empty(len(self), dtype=np.int64)
         at = 0
-        for _, batch in log_batches(self._path, self.bytes):
-            found[at : at + batch.num_rows] = batch.column(column).to_numpy()
-            at += batch.num_rows
+        for _, _, rows in log_batches(self._path, self.bytes):
+            found[at : at + rows.num_rows] = rows.column(column).to_numpy()
+            at += rows.num_rows
         return found
 
     def value_counts(self, column: str) -> dict[str, int]:
         """How often each text occurs in a column, in the order of the texts."""
         counts: dict[str, int] = {}
-        for _, batch in log_batches(self._path, self.bytes):
-            for pair in pc.value_counts(batch.column(column)).to_pylist():
+        for _, _, rows in log_batches(self._path, self.bytes):
+            for pair in pc.value_counts(rows.column(column)).to_pylist():
                 counts[pair["values"]] = counts.get(pair["values"], 0) + pair["counts"]
         return dict(sorted(counts.items()))
 

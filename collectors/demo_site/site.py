@@ -5,6 +5,7 @@ import json
 import socket
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -75,30 +76,35 @@ class Site:
     async def _send(
         self, request: web.Request, latency: Latency, status: int, mime: str, body: bytes
     ) -> web.StreamResponse:
-        """Send headers and body piece by piece, each at its own moment after the request."""
-        received_ns = time.monotonic_ns()
+        """Send at the moments that the latency says; log it unless the client went away."""
         response = web.StreamResponse(status=status, headers={"Cache-Control": "no-store"})
         response.content_type, response.charset = mime, "utf-8"
         response.content_length = len(body)
-        await _sleep_until(received_ns, latency.first_byte_s)
-        first_byte_ns = time.monotonic_ns()
-        await response.prepare(request)
-        size = -(-len(body) // len(latency.pieces_s))
-        for i, at_s in enumerate(latency.pieces_s):
-            await _sleep_until(received_ns, at_s)
-            last_byte_ns = time.monotonic_ns()
-            await response.write(body[i * size : (i + 1) * size])
-        await response.write_eof()
-        self._log(
-            {
-                "target": request.path_qs,
-                "status": status,
-                "received_ns": received_ns,
-                "first_byte_ns": first_byte_ns,
-                "last_byte_ns": last_byte_ns,
-            }
-        )
+        with suppress(ConnectionResetError):
+            times = await _send_in_pieces(request, response, latency, body)
+            self._log({"target": request.path_qs, "status": status, **times})
         return response
+
+
+async def _send_in_pieces(
+    request: web.Request, response: web.StreamResponse, latency: Latency, body: bytes
+) -> dict[str, int]:
+    """Send headers and body piece by piece, each at its own moment after the request."""
+    received_ns = time.monotonic_ns()
+    await _sleep_until(received_ns, latency.first_byte_s)
+    first_byte_ns = time.monotonic_ns()
+    await response.prepare(request)
+    size = -(-len(body) // len(latency.pieces_s))
+    for i, at_s in enumerate(latency.pieces_s):
+        await _sleep_until(received_ns, at_s)
+        last_byte_ns = time.monotonic_ns()
+        await response.write(body[i * size : (i + 1) * size])
+    await response.write_eof()
+    return {
+        "received_ns": received_ns,
+        "first_byte_ns": first_byte_ns,
+        "last_byte_ns": last_byte_ns,
+    }
 
 
 def _hit_count(given: str | None) -> int:

@@ -38,7 +38,7 @@ class EngineOptions:
     port: int = 0
     dtype: str = "float32"
     max_model_len: int = 4096
-    kv_cache_gib: int = 4
+    kv_cache_gib: int = 2
     block_size: int = 32
     api_key: str | None = None
     extra: Sequence[str] = ()

@@ -333,6 +333,8 @@ def check_url(url: str) -> str:
         ValueError: it is not an ``http://`` or ``https://`` address with a host.
     """
     parts = urlsplit(url)
+    if parts.username or parts.password:
+        raise ValueError("credentials do not belong into the address; set S2L_API_KEY")
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f"{url!r} is not a server address; write http://HOST:PORT")
     try:

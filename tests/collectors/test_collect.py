@@ -1,6 +1,7 @@
 import asyncio
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -36,7 +37,7 @@ class Scripted:
             await done
 
 
-async def test_times_are_those_of_the_clock_since_the_querys_start(sink) -> None:  # type: ignore[no-untyped-def]
+async def test_times_are_those_of_the_clock_since_the_querys_start(sink: Any) -> None:
     clock = FakeClock(1_000_000)
 
     def script(query: Query, record: Recorder) -> None:
@@ -61,7 +62,7 @@ async def test_times_are_those_of_the_clock_since_the_querys_start(sink) -> None
     assert done == Progress(2, 2, {"timeout": 2})
 
 
-async def test_no_more_queries_run_at_once_than_allowed(sink) -> None:  # type: ignore[no-untyped-def]
+async def test_no_more_queries_run_at_once_than_allowed(sink: Any) -> None:
     running, most, seen = 0, 0, list[Progress]()
 
     async def script(query: Query, record: Recorder) -> None:
@@ -94,7 +95,7 @@ async def test_records_are_flushed_within_a_second_while_a_query_runs() -> None:
     await collect([Query("a", "?")], Scripted(script), Sink())
 
 
-async def test_what_had_arrived_is_kept_when_a_capture_is_cancelled(sink) -> None:  # type: ignore[no-untyped-def]
+async def test_what_had_arrived_is_kept_when_a_capture_is_cancelled(sink: Any) -> None:
     waiting = asyncio.Event()
 
     async def script(query: Query, record: Recorder) -> None:
@@ -111,7 +112,7 @@ async def test_what_had_arrived_is_kept_when_a_capture_is_cancelled(sink) -> Non
     assert sink.flushed == 3
 
 
-async def test_an_error_of_the_collector_ends_the_capture_as_itself(sink) -> None:  # type: ignore[no-untyped-def]
+async def test_an_error_of_the_collector_ends_the_capture_as_itself(sink: Any) -> None:
     async def script(query: Query, record: Recorder) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(_fail(query.query_id))
@@ -125,7 +126,7 @@ async def _fail(name: str) -> None:
     raise KeyError(name)
 
 
-async def test_a_full_disk_ends_the_capture(sink, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+async def test_a_full_disk_ends_the_capture(sink: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     written = threading.Event()
 
     def full(document: Document) -> None:
@@ -141,6 +142,6 @@ async def test_a_full_disk_ends_the_capture(sink, monkeypatch) -> None:  # type:
         await collect([Query(str(i), "?") for i in range(3)], Scripted(script), sink)
 
 
-async def test_at_least_one_query_must_run(sink) -> None:  # type: ignore[no-untyped-def]
+async def test_at_least_one_query_must_run(sink: Any) -> None:
     with pytest.raises(ValueError, match="give 1 or more"):
         await collect([], Scripted(lambda query, record: None), sink, concurrency=0)

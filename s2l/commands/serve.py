@@ -1,0 +1,78 @@
+"""``s2l serve``"""
+
+import asyncio
+import os
+
+import click
+
+from s2l.exits import FAILED
+from s2l.progress import console, say
+from s2l.serving_adapter.embedded.model import Model, is_prepared, named, prepare
+from s2l.serving_adapter.embedded.server import EmbeddedServer, EngineOptions, check_installed
+
+API_KEY_VARIABLE = "S2L_API_KEY"
+DEFAULTS = EngineOptions()
+
+
+def model_to_serve(name: str | None) -> Model:
+    """The model named, or the packaged one, prepared on first use."""
+    check_installed()
+    if name is not None:
+        return named(name)
+    if not is_prepared():
+        say("Preparing the packaged model (once, about 20 s) ...")
+    return prepare()
+
+
+def embedded_server(model: Model, options: EngineOptions | None = None) -> EmbeddedServer:
+    """The engine, saying on standard error how its start goes on."""
+    return EmbeddedServer(model, options, progress=lambda stage: say(f"engine: {stage} ..."))
+
+
+@click.command(context_settings={"ignore_unknown_options": True})
+@click.argument("model", required=False)
+@click.argument("vllm_arguments", nargs=-1, type=click.UNPROCESSED)
+@click.option("--host", default="127.0.0.1", show_default=True)
+@click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True)
+@click.option("--dtype", default=DEFAULTS.dtype, show_default=True)
+@click.option(
+    "--max-model-len",
+    type=click.IntRange(1),
+    default=DEFAULTS.max_model_len,
+    show_default=True,
+)
+@click.option(
+    "--kv-cache-gib", type=click.IntRange(1), default=DEFAULTS.kv_cache_gib, show_default=True
+)
+def serve(
+    model: str | None,
+    vllm_arguments: tuple[str, ...],
+    host: str,
+    port: int,
+    dtype: str,
+    max_model_len: int,
+    kv_cache_gib: int,
+) -> int:
+    """Start stock vLLM with the Realtime endpoint, until Ctrl-C.
+
+    MODEL is a folder or a Hugging Face name; without it, the packaged small model. What comes
+    after it is handed to vLLM. Requests need the key in S2L_API_KEY where that is set.
+    """
+    options = EngineOptions(
+        host=host,
+        port=port,
+        dtype=dtype,
+        max_model_len=max_model_len,
+        kv_cache_gib=kv_cache_gib,
+        api_key=os.environ.get(API_KEY_VARIABLE),
+        extra=vllm_arguments,
+    )
+    return asyncio.run(_serve(model_to_serve(model), options))
+
+
+async def _serve(model: Model, options: EngineOptions) -> int:
+    async with embedded_server(model, options) as server:
+        say(f"{model.served_name} at {server.url}  (log: {server.log_path}; Ctrl-C stops it)")
+        code = await server.wait()
+        console.print(f"the engine ended with exit code {code}; see {server.log_path}")
+        return FAILED

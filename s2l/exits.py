@@ -1,0 +1,44 @@
+"""Exit codes, and which failures of the parts they stand for."""
+
+import sys
+from typing import Final
+
+FAILED: Final = 1
+USAGE: Final = 2
+NOT_VALID: Final = 3
+INTERRUPTED: Final = 130
+
+_CODES: Final = {
+    # What was given is wrong: it was found before anything started.
+    "s2l.workloads.errors.TraceError": USAGE,
+    "s2l.workloads.errors.BadQuestions": USAGE,
+    "s2l.replayer.plan.PlanError": USAGE,
+    "s2l.replayer.run.RunError": USAGE,
+    "s2l.serving_adapter.embedded.model.ModelError": USAGE,
+    # The world did not go along.
+    "s2l.workloads.errors.DiskError": FAILED,
+    "s2l.replayer.run_writer.RunNotWritten": FAILED,
+    "s2l.serving_adapter.base.ServingError": FAILED,
+    "s2l.serving_adapter.embedded.server.EngineError": FAILED,
+    "s2l.collectors.demo_site.process.DemoSiteError": FAILED,
+    "s2l.collectors.search.SearchError": FAILED,
+}
+"""By full name, so that no module is imported only to know its errors."""
+
+
+def exit_code_of(error: Exception) -> int | None:
+    """The exit code for an error of ours; None for one that is a bug."""
+    for kind in type(error).__mro__:
+        if (code := _CODES.get(f"{kind.__module__}.{kind.__qualname__}")) is not None:
+            return code
+    return FAILED if isinstance(error, OSError) else None
+
+
+def known_errors() -> list[str]:
+    """The full names, for the test that they exist."""
+    return list(_CODES)
+
+
+def on_terminal() -> bool:
+    """Whether standard error, where progress goes, is a terminal."""
+    return sys.stderr.isatty()

@@ -1,0 +1,67 @@
+"""Progress on standard error: bars on a terminal, plain lines elsewhere."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+PLAIN_PERIOD_S = 5.0
+
+console = Console(stderr=True)
+
+
+class Bar(Protocol):
+    """Something that shows how far a piece of work is."""
+
+    def advance(self, note: str = "") -> None:
+        """One more is done."""
+
+
+def say(text: str) -> None:
+    """One line about what is being done."""
+    console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+@contextmanager
+def bar(what: str, total: int) -> Iterator[Bar]:
+    """Show work of ``total`` pieces."""
+    if not console.is_terminal:
+        yield _PlainBar(what, total)
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[note]}"),
+    )
+    # Few refreshes: drawing costs time on the machine that measures.
+    with Progress(*columns, console=console, refresh_per_second=4) as progress:
+        task = progress.add_task(what, total=total, note="")
+        yield _RichBar(progress, task)
+
+
+class _RichBar:
+    def __init__(self, progress: Progress, task: object) -> None:
+        self._progress = progress
+        self._task = task
+
+    def advance(self, note: str = "") -> None:
+        self._progress.update(self._task, advance=1, note=note)  # type: ignore[arg-type]
+
+
+class _PlainBar:
+    def __init__(self, what: str, total: int) -> None:
+        self._what, self._total, self._done = what, total, 0
+        self._said_s = time.monotonic()
+
+    def advance(self, note: str = "") -> None:
+        self._done += 1
+        now_s = time.monotonic()
+        if self._done == self._total or now_s - self._said_s > PLAIN_PERIOD_S:
+            self._said_s = now_s
+            click.echo(f"{self._what}: {self._done}/{self._total}  {note}".rstrip(), err=True)
