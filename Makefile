@@ -7,7 +7,7 @@ SOURCES := $(wildcard s2l/*.py s2l/*/*.py workloads/*.py collectors/*.py collect
 	serving_adapter/*.py serving_adapter/*/*.py replayer/*.py reports/*.py reports/templates/* \
 	datasets/*/*)
 # uv knows where PyTorch keeps its CPU builds; it is used only where the plain index lacks them.
-UV := uv==0.9.13
+UV := uv==0.13.9
 
 .PHONY: demo test lint types unit install browser bench clean
 

@@ -177,7 +177,7 @@ class Experiment:
             "rate_qps": self.options.rate_qps,
             "queries": len(plan.queries),
             "unfinished_left_out": plan.unfinished,
-            "starts_us": [query.start_us for query in plan.queries],
+            "last_start_s": max(query.start_us for query in plan.queries) / 1e6,
         }
 
     def _write(self, path: Path, info: RunInfo, plan: Plan) -> None:

@@ -26,4 +26,4 @@ class ReplayOptions:
 
     def as_dict(self) -> dict[str, Any]:
         """For ``run.json``."""
-        return asdict(self)
+        return asdict(self) | {"temperature": 0.0}

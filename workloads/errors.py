@@ -23,6 +23,10 @@ class UnfinishedTrace(TraceError):
     """The capture was interrupted: there is a write-ahead log and no manifest."""
 
 
+class DiskError(TraceError):
+    """The system would not read or write a file: no room, no permission."""
+
+
 class BadQuestions(ValueError):
     """A file of questions that cannot be read. Its text is one line that names file and line."""
 
@@ -32,6 +36,6 @@ def one_line(error: BaseException) -> str:
     return " ".join(str(error).split())
 
 
-def disk_error(path: Path, error: OSError, advice: str = "") -> TraceError:
+def disk_error(path: Path, error: OSError, advice: str = "") -> DiskError:
     """The error for a path that the system would not read or write."""
-    return TraceError(f"{path}: {error.strerror or one_line(error)}{advice}")
+    return DiskError(f"{path}: {error.strerror or one_line(error)}{advice}")

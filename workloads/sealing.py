@@ -54,7 +54,8 @@ def seal(folder: Path, header: Header, commit: Commit) -> Manifest:
     documents = LoggedTable(folder, DOCUMENTS.name, commit)
     _remove_parts(folder)
     asked = np.argsort(queries.integers("offset_us"), kind="stable")
-    files = [_write_part(folder, "queries.parquet", QUERIES, _groups(queries, asked, 65_536))]
+    groups = _groups(queries, asked, _ARRIVAL_LAYOUT.rows_per_group(queries))
+    files = [_write_part(folder, "queries.parquet", QUERIES, groups)]
     files += _write_parts(folder, ARRIVALS, arrivals, _arrival_order(arrivals, asked))
     files += _write_parts(folder, DOCUMENTS, documents, np.arange(len(documents)))
     counts = _counts(queries, arrivals, documents)

@@ -1,6 +1,7 @@
 """Capturing a trace: nothing that was flushed is ever lost."""
 
 import os
+import shutil
 import threading
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +17,7 @@ from s2l.workloads.privacy import HIDE, shown_arrival
 from s2l.workloads.query import Query
 from s2l.workloads.schema import ARRIVALS, DOCUMENTS, QUERIES, Row
 from s2l.workloads.sealing import seal
-from s2l.workloads.wal import WAL, Header, lock, read_header
+from s2l.workloads.wal import HEADER, WAL, Header, lock, read_header
 from s2l.workloads.wal_reader import last_sound_commit
 from s2l.workloads.wal_writer import WalWriter
 
@@ -217,14 +218,28 @@ def recover(path: Path) -> Manifest:
     """
     if not path.is_dir():
         raise TraceNotFound(f"{path}: no such trace folder")
-    manifest = path / MANIFEST
-    if manifest.is_file():
-        return decode_manifest(manifest.read_bytes(), manifest)
+    try:
+        if (path / MANIFEST).is_file():
+            return _recover_finished(path)
+        return _recover_log(path)
+    except OSError as error:
+        raise disk_error(path, error, "; nothing is lost, try again") from None
+
+
+def _recover_log(path: Path) -> Manifest:
     header = read_header(path)
     held = lock(path)
     try:
         return seal(path, header, last_sound_commit(path))
-    except OSError as error:
-        raise disk_error(path, error, f"; its {WAL} folder is untouched, try again") from None
     finally:
         os.close(held)
+
+
+def _recover_finished(path: Path) -> Manifest:
+    """Remove a log that outlived its manifest: finishing was cut short at its very end."""
+    manifest = decode_manifest((path / MANIFEST).read_bytes(), path / MANIFEST)
+    if (path / WAL / HEADER).is_file():
+        os.close(lock(path))
+    if (path / WAL).is_dir():
+        shutil.rmtree(path / WAL)
+    return manifest

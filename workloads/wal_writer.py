@@ -31,8 +31,9 @@ class WalWriter:
         Raises:
             OSError: the folder cannot be written.
         """
+        encoded = msgspec.json.encode(header)  # options that are no JSON fail before any file
         (folder / WAL).mkdir()
-        write_durably(folder / WAL / HEADER, msgspec.json.encode(header))
+        write_durably(folder / WAL / HEADER, encoded)
         self._lock = lock(folder)
         self._files = {name: _create(stream_path(folder, name)) for name in LOGGED}
         self._commits = _create(folder / WAL / COMMITS)

@@ -28,7 +28,7 @@ LICENCE_DEMO = "PSF-2.0"
 
 def shipped_questions() -> Path:
     """The 40 questions about Python's standard library that come with the project."""
-    return Path(str(files("s2l.datasets"))) / "pydocs" / "queries.jsonl"
+    return Path(str(files("s2l.datasets").joinpath("pydocs/queries.jsonl")))
 
 
 @click.group()

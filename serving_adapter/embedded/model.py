@@ -92,7 +92,7 @@ def _convert(gguf: Path, target: Path) -> None:
     quiet = not sys.stderr.isatty()
     job = json.dumps({"folder": str(gguf), "file": _GGUF, "target": str(target), "quiet": quiet})
     done = subprocess.run(
-        [sys.executable, "-m", "s2l.serving_adapter.embedded.conversion", job],
+        [sys.executable, "-P", "-m", "s2l.serving_adapter.embedded.conversion", job],
         stderr=subprocess.PIPE if quiet else None,
         text=True,
         check=False,

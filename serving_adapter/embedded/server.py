@@ -93,7 +93,7 @@ class EmbeddedServer:
         self.url = f"http://{self._options.host}:{port}"
         self.log_path.parent.mkdir(parents=True, exist_ok=True)
         self._log = self.log_path.open("wb")
-        command = [sys.executable, "-m", "s2l.serving_adapter.embedded.child"]
+        command = [sys.executable, "-P", "-m", "s2l.serving_adapter.embedded.child"]
         self._process = await asyncio.create_subprocess_exec(
             *command,
             *self._options.arguments(self._model, port),

@@ -194,6 +194,8 @@ class Connection:
                 await self._send(event)
             steps = self._prompt.answer(limit, self._extension.temperature)
             async for step in steps:
+                if n_output == 0:
+                    self._on_prefilled(self._prompt.tokens)
                 n_output += len(step.token_ids)
                 n_unsent += len(step.token_ids)
                 if delta := decoder.push(step.token_ids):

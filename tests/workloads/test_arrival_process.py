@@ -7,13 +7,16 @@ import pytest
 
 from s2l.workloads.arrival_process import ARRIVAL_PROCESSES, arrival_process
 
+POISSON_7 = [0, 490_542, 1_628_094, 2_375_448, 2_503_028]
+
 
 def offsets(
     name: str, n: int, rate_qps: float, seed: int = 0, trace: tuple[int, ...] = ()
 ) -> list[int]:
     found = arrival_process(name)(n, rate_qps, seed, trace)
     assert found.dtype == np.int64
-    return found.tolist()
+    values: list[int] = found.tolist()
+    return values
 
 
 def test_constant() -> None:
@@ -66,6 +69,3 @@ def test_what_cannot_be_asked_for() -> None:
         offsets("recorded", 3, 1.0, trace=(0, 1))
     with pytest.raises(ValueError, match="at the same moment"):
         offsets("recorded", 2, 1.0, trace=(5, 5))
-
-
-POISSON_7 = []

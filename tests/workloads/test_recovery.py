@@ -116,6 +116,7 @@ def test_kill_anywhere_in_finish(tmp_path: Path) -> None:
         assert (manifest.counts.arrivals, manifest.counts.documents) == (3, 1), step
         assert validate(path) == []
         assert not list(path.rglob("*.tmp"))
+        assert not (path / "wal").exists()
         trace = Trace.open(path)
         assert [one.query_id for one in trace.arrivals()] == ["q0", "q1", "q2"]
     assert unfinished > 15
@@ -225,7 +226,7 @@ def test_a_full_disk_in_finish_stays_recoverable(tmp_path: Path, small: Any) -> 
         with largest_file(1_000), pytest.raises(TraceError, match="File too large") as caught:
             writer.finish()
     assert str(path) in str(caught.value)
-    with largest_file(1_000), pytest.raises(TraceError, match="untouched, try again"):
+    with largest_file(1_000), pytest.raises(TraceError, match="nothing is lost, try again"):
         recover(path)
     assert recover(path).counts.arrivals == 8
     assert list(Trace.open(path).arrivals()) == small.ARRIVALS

@@ -127,6 +127,13 @@ def test_truncated_with_a_matching_manifest(trace_path: Path) -> None:
     fails(trace_path, NotATrace, f"{ARRIVALS}: damaged: ")
 
 
+def test_another_number_of_rows(trace_path: Path) -> None:
+    manifest = json.loads((trace_path / "manifest.json").read_text())
+    manifest["files"][1]["rows"] = 9
+    edit_manifest(trace_path, files=manifest["files"])
+    fails(trace_path, NotATrace, f"{ARRIVALS}: has 8 rows; the manifest says 9")
+
+
 def test_a_missing_column_is_named(trace_path: Path, rewrite: Any) -> None:
     rewrite(ARRIVALS, lambda table: table.drop_columns(["status"]))
     fails(trace_path, NotATrace, "has no column 'status' (string)")
