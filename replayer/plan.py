@@ -131,14 +131,23 @@ def with_starts(plan: Plan, starts_us: npt.NDArray[np.int64]) -> Plan:
 
 
 async def with_budget(plan: Plan, adapter: ServingAdapter, context_tokens: int) -> Plan:
-    """The plan with each query's context cut to ``context_tokens``, by the server's tokenizer."""
+    """The plan with each query's context cut to ``context_tokens``, by the server's tokenizer.
+
+    A chunk that is cut keeps its newline at the end, which is within its share.
+    """
     flat = [chunk for query in plan.queries for chunk in query.chunks]
-    lengths = iter(await adapter.count_tokens([chunk.text for chunk in flat]))
-    budgets: list[int] = []
+    lengths = await adapter.count_tokens([chunk.text for chunk in flat])
+    rest, shares = iter(lengths), list[int]()
     for query in plan.queries:
-        budgets += fair_shares([next(lengths) for _ in query.chunks], context_tokens)
-    cut = await adapter.truncate([chunk.text for chunk in flat], budgets)
-    return _with_chunks(plan, [replace(c, text=_line(t)) for c, t in zip(flat, cut, strict=True)])
+        shares += fair_shares([next(rest) for _ in query.chunks], context_tokens)
+    longer = [length > share for length, share in zip(lengths, shares, strict=True)]
+    limits = [max(0, s - 1) if cut else s for s, cut in zip(shares, longer, strict=True)]
+    texts = await adapter.truncate([chunk.text for chunk in flat], limits)
+    ends = ["\n" if cut and share else "" for cut, share in zip(longer, shares, strict=True)]
+    cut_chunks = (
+        replace(chunk, text=text + end) for chunk, text, end in zip(flat, texts, ends, strict=True)
+    )
+    return _with_chunks(plan, list(cut_chunks))
 
 
 async def with_token_counts(plan: Plan, adapter: ServingAdapter) -> Plan:
@@ -187,7 +196,3 @@ def _with_chunks(plan: Plan, flat: Sequence[ChunkPlan]) -> Plan:
     rest = iter(flat)
     queries = (replace(q, chunks=tuple(islice(rest, len(q.chunks)))) for q in plan.queries)
     return replace(plan, queries=tuple(queries))
-
-
-def _line(text: str) -> str:
-    return text if text.endswith("\n") else f"{text}\n"

@@ -59,7 +59,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Prefilled:
-    """The server holds chunk ``index``, which is ``tokens`` long."""
+    """The server holds chunk ``index``, and ``tokens`` of the prompt by then."""
 
     index: int
     tokens: int

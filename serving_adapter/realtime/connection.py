@@ -194,8 +194,8 @@ class Connection:
                 await self._send(event)
             steps = self._prompt.answer(limit, self._extension.temperature)
             async for step in steps:
-                if n_output == 0:
-                    self._on_prefilled(self._prompt.tokens)
+                if report := self._prefilled_report(self._prompt.tokens):
+                    await self._send(report)
                 n_output += len(step.token_ids)
                 n_unsent += len(step.token_ids)
                 if delta := decoder.push(step.token_ids):
@@ -221,15 +221,18 @@ class Connection:
         await self._send(delta)
 
     def _on_prefilled(self, tokens: int) -> None:
-        """Tell a client that asked for it which items the engine holds by now."""
+        if report := self._prefilled_report(tokens):
+            task = asyncio.create_task(self._send(report))
+            self._reports.add(task)
+            task.add_done_callback(self._reports.discard)
+
+    def _prefilled_report(self, tokens: int) -> out.Event | None:
+        """Tells a client that asked for it which items the engine holds by now."""
         held = [item for item, end in self._items.items() if self._reported < end <= tokens + 1]
         if not self._extension.report or not held:
-            return
+            return None
         self._reported = self._items[held[-1]]
-        report = out.event("s2l.prefilled", item_ids=held, tokens=tokens)
-        task = asyncio.create_task(self._send(report))
-        self._reports.add(task)
-        task.add_done_callback(self._reports.discard)
+        return out.event("s2l.prefilled", item_ids=held, tokens=tokens)
 
     def _session(self) -> out.Event:
         return out.session_object(self._id, self._config, self._engine.info)

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -151,13 +150,15 @@ def test_what_had_arrived_survives_an_interrupted_crawl(demo_site: Any, tmp_path
 
 
 async def test_nothing_is_left_running(demo_site: Any, sink: Any) -> None:
-    seen: list[BaseProcess] = []
+    before = set(multiprocessing.active_children())
+    workers: list[int] = []
 
     def look(progress: Progress) -> None:
-        seen.extend(multiprocessing.active_children())
+        started = set(multiprocessing.active_children()) - before
+        workers.extend(child.pid for child in started if child.pid)
 
     await collect_crawl(_QUERIES[:1], demo_site.search_url, sink, extract_workers=2, progress=look)
-    assert len(seen) == 2
-    for worker in seen:
-        await asyncio.to_thread(worker.join, 10)
-        assert not worker.is_alive()
+    assert len(workers) == 2
+    async with asyncio.timeout(10):
+        while any(psutil.pid_exists(pid) for pid in workers):
+            await asyncio.sleep(0.01)

@@ -1,0 +1,130 @@
+"""The verdict on a run, check by check, at the limits that METRICS.md sets."""
+
+from dataclasses import replace
+
+import pytest
+
+from s2l.replayer.monitor import ClientSample
+from s2l.replayer.record import ChunkRecord, RequestRecord
+from s2l.replayer.run import Validity
+from s2l.replayer.validity import count, judge
+from s2l.serving_adapter.base import Usage
+
+START_US, DUE_US = 1_000_000, 2_000_000
+
+
+def _record(
+    number: int = 0,
+    *,
+    delivery: str = "stream",
+    start_lag_us: int = 0,
+    chunk_lag_us: int = 0,
+    error_type: str | None = None,
+    usage: Usage | None = None,
+    ttft_us: int = 100_000,
+    end_us: int | None = None,
+) -> RequestRecord:
+    offset = number * 1_000_000
+    due = DUE_US + offset
+    chunk = ChunkRecord(0, "append", due, due, 10, due + chunk_lag_us)
+    return RequestRecord(
+        request_id=f"{delivery}-{number}",
+        query_id=f"q{number}",
+        delivery=delivery,
+        rate=1.0,
+        start_intended_us=START_US + offset,
+        context_intended_us=due,
+        chunks=[chunk],
+        start_us=None if error_type == "unsent" else START_US + offset + start_lag_us,
+        context_us=due,
+        token_us=[due + ttft_us],
+        end_us=end_us or due + ttft_us,
+        usage=usage or Usage(100, 0, 5),
+        error_type=error_type,
+    )
+
+
+def _verdict(records: list[RequestRecord], samples: list[ClientSample] | None = None) -> Validity:
+    return judge(records, samples or [], caches_separate=True)
+
+
+def _checks(validity: Validity) -> dict[str, str]:
+    return {finding.check: finding.severity for finding in validity.findings}
+
+
+def test_a_clean_run_is_valid() -> None:
+    records = [_record(n, delivery=d) for d in ("wait", "stream") for n in range(10)]
+    assert _verdict(records) == Validity(verdict="valid", findings=[])
+
+
+@pytest.mark.parametrize(
+    ("lag_us", "severity"), [(4_900, None), (5_100, "degraded"), (50_100, "invalid")]
+)
+def test_lag_limits(lag_us: int, severity: str | None) -> None:
+    late_start = _verdict([_record(n, start_lag_us=lag_us) for n in range(10)])
+    late_chunk = _verdict([_record(n, chunk_lag_us=lag_us) for n in range(10)])
+    assert _checks(late_start).get("schedule_lag_s") == severity
+    assert _checks(late_chunk).get("chunk_lag_s") == severity
+    assert late_start.verdict == (severity or "valid")
+
+
+def test_slow_answers_allow_for_lag_of_one_percent() -> None:
+    slow = [_record(n, start_lag_us=9_000, ttft_us=1_000_000) for n in range(10)]
+    assert _verdict(slow).verdict == "valid"
+    assert (
+        _verdict([replace(r, token_us=[DUE_US + 800_000]) for r in slow[:1]]).verdict == "degraded"
+    )
+
+
+@pytest.mark.parametrize(("failed", "severity"), [(1, None), (2, "degraded"), (11, "invalid")])
+def test_failure_limits(failed: int, severity: str | None) -> None:
+    records = [_record(n, error_type="timeout" if n < failed else None) for n in range(100)]
+    assert _checks(_verdict(records)).get("failures") == severity
+
+
+def test_unsent_requests_are_said() -> None:
+    validity = _verdict([_record(0), _record(1, error_type="unsent")])
+    assert _checks(validity) == {"unsent": "degraded"}
+    assert _verdict([_record(0, error_type="unsent")]).verdict == "invalid"
+
+
+def test_a_busy_client_is_said() -> None:
+    lag = [ClientSample("wait", n * 50_000, 6_000, 0.0, 0) for n in range(10)]
+    assert _checks(_verdict([_record()], lag)) == {"event_loop": "degraded"}
+    busy = [ClientSample("wait", n * 50_000, 0, n * 0.045, 0) for n in range(10)]
+    assert _checks(_verdict([_record()], busy)) == {"client_cpu": "degraded"}
+    idle = [ClientSample("wait", n * 50_000, 0, n * 0.035, 0) for n in range(10)]
+    assert _checks(_verdict([_record()], idle)) == {}
+
+
+def test_a_warm_cache_is_detected() -> None:
+    warm = _record(delivery="wait", usage=Usage(100, 32, 5))
+    streamed = _record(delivery="stream", usage=Usage(100, 90, 5))
+    validity = _verdict([warm, streamed])
+    assert _checks(validity) == {"warm_cache": "invalid"}
+    assert "found 32 tokens cached" in validity.findings[0].text
+
+
+def test_caches_that_cannot_be_told_apart_are_said() -> None:
+    unknown = [_record(delivery=d, usage=Usage(100, None, 5)) for d in ("wait", "stream")]
+    assert _checks(judge(unknown, [], caches_separate=False)) == {"warm_cache": "degraded"}
+    assert _checks(judge(unknown[:1], [], caches_separate=False)) == {}
+
+
+def test_prompts_that_differ_between_deliveries_make_a_run_invalid() -> None:
+    records = [_record(delivery="wait"), _record(delivery="stream", usage=Usage(101, 0, 5))]
+    assert _checks(_verdict(records)) == {"pairing": "invalid"}
+
+
+def test_a_saturated_server_is_named() -> None:
+    records = [_record(n, end_us=DUE_US + 100_000 + n * 1_100_000) for n in range(20)]
+    validity = _verdict(records)
+    assert _checks(validity) == {"saturated": "degraded"}
+    assert "0.909 requests/s completed of 1 offered" in validity.findings[0].text
+
+
+def test_counts_add_up() -> None:
+    kinds = [None, "timeout", "timeout", "refused", "unsent"]
+    counts = count([_record(n, error_type=kind) for n, kind in enumerate(kinds)])
+    assert (counts.planned, counts.sent, counts.succeeded, counts.unsent) == (5, 4, 1, 1)
+    assert counts.failed == {"refused": 1, "timeout": 2}
