@@ -15,13 +15,15 @@ _CODES: Final = {
     "s2l.replayer.plan.PlanError": USAGE,
     "s2l.replayer.run.RunError": USAGE,
     "s2l.serving_adapter.embedded.model.ModelError": USAGE,
+    "s2l.collectors.searching.base.SearchError": USAGE,
     # The world did not go along.
     "s2l.workloads.errors.DiskError": FAILED,
     "s2l.replayer.run_writer.RunNotWritten": FAILED,
     "s2l.serving_adapter.base.ServingError": FAILED,
     "s2l.serving_adapter.embedded.server.EngineError": FAILED,
     "s2l.collectors.demo_site.process.DemoSiteError": FAILED,
-    "s2l.collectors.search.SearchError": FAILED,
+    "s2l.collectors.extraction.extractor.ExtractorError": FAILED,
+    "s2l.collectors.browser.chromium.BrowserUnavailable": FAILED,
 }
 """By full name, so that no module is imported only to know its errors."""
 

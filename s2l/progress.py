@@ -1,5 +1,6 @@
 """Progress on standard error: bars on a terminal, plain lines elsewhere."""
 
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -57,7 +58,7 @@ class _RichBar:
 class _PlainBar:
     def __init__(self, what: str, total: int) -> None:
         self._what, self._total, self._done = what, total, 0
-        self._said_s = time.monotonic()
+        self._said_s = -math.inf
 
     def advance(self, note: str = "") -> None:
         self._done += 1

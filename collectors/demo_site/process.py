@@ -103,6 +103,16 @@ class DemoSite:
         lines = self._errors.read().decode(errors="replace").strip().splitlines()
         return lines[-1] if lines else f"exit status {self._child.returncode}"
 
+    async def wait(self) -> None:
+        """Wait until the child ends by itself.
+
+        Raises:
+            DemoSiteError: it did, with what it said.
+        """
+        if self._child is not None:
+            await self._child.wait()
+            raise DemoSiteError(f"the demo site ended: {self._last_words()}")
+
     async def stop(self) -> None:
         """End the child; does nothing when it is not running."""
         child, self._child, self._url = self._child, None, None

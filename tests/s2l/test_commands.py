@@ -1,0 +1,97 @@
+"""The commands as a user types them, on real parts: site, crawl, mock, replay, report."""
+
+import json
+import signal
+import subprocess
+from pathlib import Path
+
+from s2l.cli import COMMANDS
+from s2l.exits import FAILED, INTERRUPTED, NOT_VALID, known_errors
+
+
+def test_help_lists_every_command(s2l) -> None:  # type: ignore[no-untyped-def]
+    result = s2l("--help")
+    assert result.code == 0
+    for command in COMMANDS:
+        assert command in result.out
+        assert s2l(command, "--help").code == 0
+
+
+def test_every_error_with_an_exit_code_exists() -> None:
+    import importlib
+
+    for name in known_errors():
+        module, _, kind = name.rpartition(".")
+        assert issubclass(getattr(importlib.import_module(module), kind), Exception), name
+
+
+def test_a_crawl_is_a_valid_trace(s2l, crawled: Path) -> None:  # type: ignore[no-untyped-def]
+    info = s2l("dataset", "info", crawled, "--json").json()
+    assert (info["queries"], info["finished_queries"], info["failures"]) == (4, 4, {})
+    assert info["arrivals"] == {"search": 4, "append": 28, "replace": 0, "end": 4}
+    assert s2l("dataset", "info", crawled).out.startswith("name")
+    result = s2l("dataset", "validate", crawled, "--json")
+    assert (result.code, result.json()["problems"]) == (0, [])
+
+
+def test_replay_against_a_target_writes_a_run_and_a_report(  # type: ignore[no-untyped-def]
+    s2l, crawled: Path, mock_url: str, tmp_path: Path
+) -> None:
+    options = ("--qps", "20", "--time-scale", "0.05", "--context-tokens", "300")
+    result = s2l("replay", crawled, "--target", mock_url, *options, "--json")
+    assert result.code == 0, result.err
+    summary = result.json()
+    assert summary["info"]["counts"]["succeeded"] == 8
+    assert summary["info"]["command"][:2] == ["s2l", "replay"]
+    assert summary["parity"]["identical"] == summary["parity"]["pairs"] == 4
+    (run,) = (tmp_path / "runs").iterdir()
+    assert (run / "report.html").stat().st_size > 100_000
+    assert "sooner" in result.err or "later" in result.err
+    again = s2l("report", "--json")
+    assert again.code == 0
+    assert again.json()["gain"] == summary["gain"]
+
+
+def test_the_newest_trace_is_the_default(  # type: ignore[no-untyped-def]
+    s2l, mock_url: str, tmp_path: Path
+) -> None:
+    assert s2l("collect", "crawl", "-n", "2", "--speed", "20").code == 0
+    result = s2l("replay", "--target", mock_url, "--qps", "10", "--time-scale", "0.05", "--json")
+    assert result.code == 0, result.err
+    (trace,) = (tmp_path / "traces").iterdir()
+    assert result.json()["info"]["trace"]["path"] == str(trace.relative_to(tmp_path))
+
+
+def test_interrupting_a_replay_keeps_what_was_measured(  # type: ignore[no-untyped-def]
+    s2l, program: str, crawled: Path, mock_url: str, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    command = [program, "replay", crawled, "--target", mock_url, "--qps", "2", "--out", run]
+    options = ["--time-scale", "0.05", "--delivery", "stream", "--arrivals", "constant"]
+    with subprocess.Popen(
+        [*map(str, command), *options], stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if line.startswith("stream: 1/4"):
+                break
+        process.send_signal(signal.SIGINT)
+        rest = process.stderr.read()
+        assert process.wait(20) == INTERRUPTED
+    assert "what was measured until then is kept" in rest
+    # One request had ended; the last was to start 1.5 s after the first.
+    counts = json.loads((run / "run.json").read_text())["counts"]
+    assert counts["planned"] == counts["sent"] + counts["unsent"] == 4
+    assert counts["succeeded"] >= 1
+    assert counts["unsent"] >= 1
+    assert s2l("report", run).code == 0
+
+
+def test_strict_makes_an_invalid_run_exit_3(  # type: ignore[no-untyped-def]
+    s2l, crawled: Path, mock_url: str
+) -> None:
+    # No answer can be complete a millisecond after its context was due.
+    options = ("--qps", "1000", "--time-scale", "0.001", "--timeout", "0.001", "--strict")
+    result = s2l("replay", crawled, "--target", mock_url, *options, "--warmup", "0")
+    assert result.code in (FAILED, NOT_VALID)
+    assert "INVALID" in result.err

@@ -1,0 +1,173 @@
+"""The plugin inside stock vLLM: right answers, nothing kept, nobody let in."""
+
+import asyncio
+from typing import Any
+
+import aiohttp
+import pytest
+from openai import AsyncOpenAI
+
+from s2l.serving_adapter.base import Finished, Prefilled, Prompt, ServingError, TextDelta, Usage
+from s2l.serving_adapter.realtime.client import RealtimeAdapter
+
+pytestmark = pytest.mark.engine
+
+INSTRUCTIONS = "Answer the question based only on the provided context."
+PAGES = (
+    "The heron is a wading bird. It eats fish and frogs, and stands still for hours.\n",
+    "The otter is a mammal of rivers. It eats fish, crabs and sometimes birds.\n",
+    "The beaver builds dams of wood and mud. It eats bark, and stores branches.\n",
+)
+QUESTION = "Question: What do herons and otters both eat? Answer with a list and say why."
+
+
+def _prompt(salt: str, *, max_tokens: int = 24) -> Prompt:
+    return Prompt(INSTRUCTIONS, PAGES, QUESTION, max_tokens, salt)
+
+
+async def _answer(adapter: RealtimeAdapter, prompt: Prompt, *, stream: bool) -> tuple[str, Usage]:
+    """The answer, sending each page once the one before is prefilled, or all in one burst."""
+    text = ""
+    async with adapter.prepare(prompt).open() as session:
+        events = session.events()
+        for index in range(len(prompt.chunks)):
+            await session.send_chunk(index)
+            if stream:
+                assert isinstance(await anext(events), Prefilled)
+        await session.ask()
+        async for event in events:
+            if isinstance(event, TextDelta):
+                text += event.text
+            if isinstance(event, Finished):
+                return text, event.usage
+    raise AssertionError("no end")
+
+
+async def _tokens(http: aiohttp.ClientSession, text: str) -> list[int]:
+    body = {"prompt": text, "add_special_tokens": False}
+    async with http.post("/tokenize", json=body) as response:
+        return list((await response.json())["tokens"])
+
+
+async def _plain_answer(vllm: Any, max_tokens: int = 24) -> tuple[str, int]:
+    """What the server's ordinary completions endpoint says to the same token ids."""
+    template = f"<|im_start|>system\n{INSTRUCTIONS}<|im_end|>\n<|im_start|>user\n"
+    pieces = (template, *PAGES, QUESTION, "<|im_end|>\n<|im_start|>assistant\n")
+    headers = {"Authorization": f"Bearer {vllm.api_key}"}
+    async with aiohttp.ClientSession(vllm.url, headers=headers) as http:
+        token_ids = [token for piece in pieces for token in await _tokens(http, piece)]
+        body = {"model": vllm.model, "prompt": token_ids, "max_tokens": max_tokens}
+        body |= {"temperature": 0, "cache_salt": "plain"}
+        async with http.post("/v1/completions", json=body) as response:
+            answer = await response.json()
+    return answer["choices"][0]["text"], len(token_ids)
+
+
+async def test_streamed_and_waited_answers_equal_that_of_an_ordinary_request(vllm: Any) -> None:
+    expected, n_tokens = await _plain_answer(vllm)
+    async with RealtimeAdapter(vllm.url, api_key=vllm.api_key) as adapter:
+        await adapter.probe()
+        streamed, streamed_usage = await _answer(adapter, _prompt("a"), stream=True)
+        waited, waited_usage = await _answer(adapter, _prompt("b"), stream=False)
+    assert streamed == waited == expected != ""
+    assert streamed_usage.prompt_tokens == waited_usage.prompt_tokens == n_tokens
+    assert waited_usage.cached_tokens == 0
+    # All but the token held back, the question and the end of the template.
+    assert (streamed_usage.cached_tokens or 0) > 0.6 * n_tokens
+    assert streamed_usage.output_tokens == waited_usage.output_tokens
+
+
+async def test_sessions_of_one_salt_share_the_prefix_cache_and_others_do_not(vllm: Any) -> None:
+    async with RealtimeAdapter(vllm.url, api_key=vllm.api_key) as adapter:
+        await adapter.probe()
+        _, first = await _answer(adapter, _prompt("shared"), stream=False)
+        _, second = await _answer(adapter, _prompt("shared"), stream=False)
+        _, other = await _answer(adapter, _prompt("another"), stream=False)
+    assert first.cached_tokens == other.cached_tokens == 0
+    assert (second.cached_tokens or 0) >= 32
+
+
+async def _kv_usage(vllm: Any) -> float:
+    async with aiohttp.ClientSession() as http, http.get(f"{vllm.url}/metrics") as response:
+        lines = (await response.text()).splitlines()
+    (usage,) = (line for line in lines if line.startswith("vllm:kv_cache_usage_perc"))
+    return float(usage.split()[-1])
+
+
+async def _until_idle(vllm: Any) -> None:
+    async with asyncio.timeout(30):
+        while await _kv_usage(vllm) > 0:
+            # The gauge moves only when the engine steps: give it something to do.
+            async with RealtimeAdapter(vllm.url, api_key=vllm.api_key) as adapter:
+                await _answer(adapter, _prompt("idle", max_tokens=1), stream=False)
+
+
+async def test_clients_that_vanish_leave_no_kv_blocks_behind(vllm: Any) -> None:
+    async with RealtimeAdapter(vllm.url, api_key=vllm.api_key) as adapter:
+        await adapter.probe()
+        for number in range(6):
+            async with adapter.prepare(_prompt(f"gone-{number}", max_tokens=500)).open() as session:
+                events = session.events()
+                await session.send_chunk(0)
+                assert isinstance(await anext(events), Prefilled)
+                if number % 2:  # half of them leave in the middle of the answer
+                    await session.ask()
+                    while not isinstance(await anext(events), TextDelta):
+                        pass
+        text, _ = await _answer(adapter, _prompt("after"), stream=True)
+    assert text
+    await _until_idle(vllm)
+
+
+async def test_a_context_beyond_the_model_is_refused_and_the_engine_lives(vllm: Any) -> None:
+    async with RealtimeAdapter(vllm.url, api_key=vllm.api_key) as adapter:
+        await adapter.probe()
+        long = Prompt(INSTRUCTIONS, ("word " * 1500, "word " * 1500), QUESTION, 4, "long")
+        async with adapter.prepare(long).open() as session:
+            await session.send_chunk(0)
+            await session.send_chunk(1)
+            with pytest.raises(ServingError, match="the limit is 2048"):
+                async for _ in session.events():
+                    pass
+        text, _ = await _answer(adapter, _prompt("lives"), stream=True)
+    assert text
+
+
+async def test_more_open_sessions_than_the_cache_holds_all_finish(vllm: Any) -> None:
+    """Twice as many as fit stream at once: stock vLLM alone would leave all of them stuck."""
+    async with RealtimeAdapter(vllm.url, api_key=vllm.api_key) as adapter:
+        await adapter.probe()
+        answers = await asyncio.gather(
+            *(_answer(adapter, _prompt(f"many-{n}", max_tokens=2), stream=True) for n in range(24))
+        )
+    assert len({text for text, _ in answers}) == 1
+
+
+async def test_without_the_key_nobody_is_let_in(vllm: Any) -> None:
+    for key in (None, "wrong"):
+        async with RealtimeAdapter(vllm.url, api_key=key) as adapter:
+            with pytest.raises(ServingError, match="API key was not accepted"):
+                await adapter.probe()
+
+
+async def test_the_official_client_completes_a_text_session(vllm: Any) -> None:
+    client = AsyncOpenAI(base_url=f"{vllm.url}/v1", api_key=vllm.api_key)
+    deltas = []
+    async with client, client.realtime.connect(model=vllm.model) as connection:
+        session = {"type": "realtime", "instructions": INSTRUCTIONS, "output_modalities": ["text"]}
+        await connection.session.update(session=session)  # type: ignore[arg-type]
+        for text in (*PAGES, QUESTION):
+            content = [{"type": "input_text", "text": text}]
+            item = {"type": "message", "role": "user", "content": content}
+            await connection.conversation.item.create(item=item)  # type: ignore[arg-type]
+        await connection.response.create(response={"max_output_tokens": 24})
+        async for event in connection:
+            assert event.type != "error", event
+            if event.type == "response.output_text.delta":
+                deltas.append(event.delta)
+            if event.type == "response.done":
+                break
+    expected, n_tokens = await _plain_answer(vllm)
+    assert "".join(deltas) == expected
+    assert event.response.usage is not None
+    assert event.response.usage.input_tokens == n_tokens

@@ -1,0 +1,53 @@
+"""The documents tell the truth: what they name exists."""
+
+import re
+from pathlib import Path
+
+from s2l.cli import COMMANDS, program
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = ("README.md", "CONTRIBUTING.md", "docs/architecture.md", "CHANGELOG.md")
+
+
+def _text(name: str) -> str:
+    return (ROOT / name).read_text()
+
+
+def test_every_command_is_documented() -> None:
+    readme = _text("README.md")
+    for command in COMMANDS:
+        assert f"s2l {command}" in readme, command
+
+
+def test_commands_that_are_named_exist() -> None:
+    for name in DOCUMENTS:
+        for command in re.findall(r"`s2l ([a-z]+)", _text(name)):
+            assert command in COMMANDS, f"{name}: s2l {command}"
+
+
+def test_options_that_are_named_exist() -> None:
+    for line in _text("README.md").splitlines():
+        words = line.split()
+        if words[:1] != ["s2l"]:
+            continue
+        command = program.get_command(None, words[1])  # type: ignore[arg-type]
+        assert command is not None, line
+        while len(words) > 2 and words[2] in getattr(command, "commands", {}):
+            command = command.commands[words.pop(2)]  # type: ignore[attr-defined]
+        known = {option for parameter in command.params for option in parameter.opts}
+        code = line.partition("#")[0].split()
+        assert {word for word in code if word.startswith("-")} <= known, line
+
+
+def test_files_that_are_linked_exist() -> None:
+    for name in DOCUMENTS:
+        folder = (ROOT / name).parent
+        for link in re.findall(r"\]\(([^)#:]+)\)", _text(name)):
+            assert (folder / link).exists(), f"{name}: {link}"
+
+
+def test_make_targets_that_are_named_exist() -> None:
+    makefile = _text("Makefile")
+    for name in DOCUMENTS:
+        for target in re.findall(r"make ([a-z-]+)`", _text(name)):
+            assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"{name}: make {target}"
