@@ -54,6 +54,7 @@ class Experiment:
     _passes: dict[str, list[PreparedQuery]] = field(default_factory=dict)
     _windows: list[PassWindow] = field(default_factory=list)
     _monitor: Monitor = field(default_factory=Monitor)
+    _warmup_s: list[float] = field(default_factory=list)
 
     async def run(self, path: Path) -> RunInfo:
         """Replay the trace and write the run to ``path``.
@@ -84,15 +85,10 @@ class Experiment:
         return info
 
     async def _warm_up(self, plan: Plan) -> None:
-        options = self.options
-        self.observer.on_stage(f"warming up with {options.warmup} requests")
+        self.observer.on_stage(f"warming up with {self.options.warmup} requests")
         salt = f"{self._run_id}/warm-up"
-        await warm_up(
-            plan,
-            self.adapter,
-            requests=options.warmup,
-            salt=salt,
-            timeout_s=options.timeout_s,
+        self._warmup_s = await warm_up(
+            plan, self.adapter, self.options, salt=salt, clock=self.clock
         )
 
     async def _replay_all(self, plan: Plan, pacer: Pacer) -> None:
@@ -153,9 +149,14 @@ class Experiment:
             host=host(),
             packages=packages(),
             schedule=self._schedule(plan),
-            warmup={"requests": self.options.warmup},
+            warmup={"requests": self.options.warmup, "e2e_s": self._warmup_s},
             passes=self._windows,
-            validity=judge(records, samples, caches_separate=server.separate_caches),
+            validity=judge(
+                records,
+                samples,
+                caches_separate=server.separate_caches,
+                unloaded_s=self._warmup_s[-1] if self._warmup_s else None,
+            ),
             counts=count(records),
             interrupted=interrupted,
         )

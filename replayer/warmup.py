@@ -4,26 +4,35 @@ import asyncio
 from statistics import median
 from typing import Final
 
+from s2l.replayer.clock import Clock
+from s2l.replayer.options import ReplayOptions
 from s2l.replayer.plan import INSTRUCTIONS, Plan
 from s2l.serving_adapter.base import Prompt, ServingAdapter
 
 _TEXT: Final = "The server is warming up and nothing of this is measured. "
+_QUESTION: Final = "Question: How does a server warm up?"
 
 
 async def warm_up(
-    plan: Plan, adapter: ServingAdapter, *, requests: int, salt: str, timeout_s: float
-) -> None:
+    plan: Plan, adapter: ServingAdapter, options: ReplayOptions, *, salt: str, clock: Clock
+) -> list[float]:
     """Send requests one by one, about as long as the plan's, with text that no query has.
+
+    Returns the seconds that each took: the later ones are the latency of the idle server.
 
     Raises:
         ServingError: the server failed; nothing has been measured yet.
     """
     n_chars = int(median(sum(len(c.text) for c in q.chunks) for q in plan.queries))
     text = _TEXT * (1 + n_chars // len(_TEXT))
-    for number in range(requests):
-        prompt = Prompt(INSTRUCTIONS, (text,), "Is it warm?", 2, f"{salt}/{number}")
-        async with asyncio.timeout(timeout_s), adapter.prepare(prompt).open() as session:
+    latencies_s = []
+    for number in range(options.warmup):
+        prompt = Prompt(INSTRUCTIONS, (text,), _QUESTION, options.max_tokens, f"{salt}/{number}")
+        async with asyncio.timeout(options.timeout_s), adapter.prepare(prompt).open() as session:
+            start_ns = clock.now_ns()
             await session.send_chunk(0)
             await session.ask()
             async for _ in session.events():
                 pass
+            latencies_s.append((clock.now_ns() - start_ns) / 1e9)
+    return latencies_s

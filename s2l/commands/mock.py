@@ -4,6 +4,7 @@ import asyncio
 
 import click
 
+from s2l.foreground import run_until_interrupted
 from s2l.parameters import POSITIVE
 from s2l.progress import say
 from s2l.serving_adapter.mock.engine import Latencies, MockEngine
@@ -18,7 +19,7 @@ from s2l.serving_adapter.mock.server import MockServer
 @click.option("--tpot-s", type=POSITIVE, default=0.01, show_default=True)
 def mock(
     host: str, port: int, prefill_tokens_per_s: float, overhead_s: float, tpot_s: float
-) -> None:
+) -> int:
     """Serve a model that computes nothing and takes exactly as long as told, until Ctrl-C."""
     latencies = Latencies(prefill_tokens_per_s, overhead_s, tpot_s)
 
@@ -27,4 +28,4 @@ def mock(
             say(f"mock server: {server.url}  (Ctrl-C stops it)")
             await asyncio.Event().wait()
 
-    asyncio.run(serve())
+    return run_until_interrupted(serve())

@@ -1,12 +1,12 @@
 """``s2l serve``"""
 
-import asyncio
 import os
 
 import click
 
 from s2l.exits import FAILED
-from s2l.progress import console, say
+from s2l.foreground import run_until_interrupted
+from s2l.progress import say
 from s2l.serving_adapter.embedded.model import Model, is_prepared, named, prepare
 from s2l.serving_adapter.embedded.server import EmbeddedServer, EngineOptions, check_installed
 
@@ -67,12 +67,12 @@ def serve(
         api_key=os.environ.get(API_KEY_VARIABLE),
         extra=vllm_arguments,
     )
-    return asyncio.run(_serve(model_to_serve(model), options))
+    return run_until_interrupted(_serve(model_to_serve(model), options))
 
 
 async def _serve(model: Model, options: EngineOptions) -> int:
     async with embedded_server(model, options) as server:
         say(f"{model.served_name} at {server.url}  (log: {server.log_path}; Ctrl-C stops it)")
         code = await server.wait()
-        console.print(f"the engine ended with exit code {code}; see {server.log_path}")
+        say(f"the engine ended with exit code {code}; see {server.log_path}")
         return FAILED

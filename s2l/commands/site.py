@@ -1,10 +1,9 @@
 """``s2l site``"""
 
-import asyncio
-
 import click
 
 from s2l.collectors.demo_site.process import DemoSite
+from s2l.foreground import run_until_interrupted
 from s2l.parameters import POSITIVE
 from s2l.progress import say
 
@@ -16,7 +15,7 @@ from s2l.progress import say
 @click.option(
     "--failure-rate", type=click.FloatRange(0, 1), default=0.0, help="Share of pages that fail."
 )
-def site(port: int, speed: float, seed: int, failure_rate: float) -> None:
+def site(port: int, speed: float, seed: int, failure_rate: float) -> int:
     """Serve Python's documentation with the latencies of a real crawl, until Ctrl-C."""
 
     async def serve() -> None:
@@ -25,4 +24,4 @@ def site(port: int, speed: float, seed: int, failure_rate: float) -> None:
             say(f"demo site: {demo_site.url}  search: {demo_site.search_url}  (Ctrl-C stops it)")
             await demo_site.wait()
 
-    asyncio.run(serve())
+    return run_until_interrupted(serve())

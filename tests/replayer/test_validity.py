@@ -117,10 +117,19 @@ def test_prompts_that_differ_between_deliveries_make_a_run_invalid() -> None:
 
 
 def test_a_saturated_server_is_named() -> None:
-    records = [_record(n, end_us=DUE_US + 100_000 + n * 1_100_000) for n in range(20)]
-    validity = _verdict(records)
+    """20 requests due a second apart, done 1.2 s apart; the first is due 1 s after it starts."""
+    records = [_record(n, end_us=DUE_US + 500_000 + n * 1_200_000) for n in range(20)]
+    validity = judge(records, [], caches_separate=True, unloaded_s=0.5)
     assert _checks(validity) == {"saturated": "degraded"}
-    assert "0.909 requests/s completed of 1 offered" in validity.findings[0].text
+    # 20 in 1 + 22.8 + 0.5 s; the server could have done them in 1 + 19 + 0.5 s.
+    assert "0.823 requests/s completed of 0.976 offered" in validity.findings[0].text
+    assert _checks(_verdict(records)) == {"saturated": "degraded"}
+
+
+def test_slow_answers_alone_are_no_saturation() -> None:
+    steady = [_record(n, end_us=DUE_US + n * 1_000_000 + 3_000_000) for n in range(20)]
+    assert judge(steady, [], caches_separate=True, unloaded_s=2.5).verdict == "valid"
+    assert _verdict(steady).verdict == "valid"
 
 
 def test_counts_add_up() -> None:
