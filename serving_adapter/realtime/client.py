@@ -44,7 +44,12 @@ class CachedDetails(msgspec.Struct, frozen=True):
     cached_tokens: int | None = None
 
 
+class Invalidated(msgspec.Struct, frozen=True):
+    invalidated_tokens: int | None = None
+
+
 class UsageObject(msgspec.Struct, frozen=True):
+    s2l: Invalidated | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
     input_token_details: CachedDetails | None = None
@@ -283,7 +288,9 @@ def _finished(response: ResponseObject) -> Finished:
     usage = response.usage or UsageObject()
     cached = usage.input_token_details.cached_tokens if usage.input_token_details else None
     reason = "length" if details.reason == "max_output_tokens" else (details.reason or "stop")
-    return Finished(Usage(usage.input_tokens, cached, usage.output_tokens, 0), reason)
+    invalidated = usage.s2l.invalidated_tokens if usage.s2l else None
+    counted = Usage(usage.input_tokens, cached, usage.output_tokens, invalidated)
+    return Finished(counted, reason)
 
 
 def _session_update(prompt: Prompt, *, extended: bool, model: str) -> dict[str, Any]:

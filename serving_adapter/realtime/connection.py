@@ -9,6 +9,7 @@ import msgspec
 
 from s2l.serving_adapter.realtime import server_events as out
 from s2l.serving_adapter.realtime.admission import Admission, Overloaded
+from s2l.serving_adapter.realtime.conversation import Conversation
 from s2l.serving_adapter.realtime.engine import Engine
 from s2l.serving_adapter.realtime.events import (
     ClientEvent,
@@ -51,8 +52,7 @@ class Connection:
         self._extension = Extension()
         self._id = out.new_id("sess")
         self._conversation_id = out.new_id("conv")
-        self._items: dict[str, int] = {}
-        self._reported = 0
+        self._conversation = Conversation()
         self._template: PromptTemplate | None = None
         self._prompt = StreamedPrompt(
             engine, admission, request_id=self._id, on_prefilled=self._on_prefilled
@@ -113,33 +113,30 @@ class Connection:
             raise _unsupported("items after response.create", "item")
         text = _text_of(event.item)
         item_id = event.item.id or out.new_id("item")
-        last = next(reversed(self._items), None)
-        if item_id in self._items:
-            raise RealtimeError("duplicate_item", f"item {item_id!r} exists", param="item.id")
-        if event.previous_item_id not in (None, last):
-            raise _unsupported("placing an item before others", "previous_item_id")
-        with self._prompt.growing():
-            tokens = await self._tokens_of(text)
+        previous = self._conversation.check_new(item_id, event.previous_item_id)
+        with self._prompt.changing():
+            await self._begin_conversation()
+            tokens = await self._engine.tokenize(text)
             self._check_length(len(tokens))
-            self._prompt.extend(tokens)
-        self._items[item_id] = self._prompt.tokens
+            self._conversation.insert(item_id, tokens, previous)
+            self._prompt.replace(self._conversation.tokens)
         item = out.user_item(item_id, text)
         for kind in ("conversation.item.added", "conversation.item.done"):
-            await self._send(out.event(kind, item=item, previous_item_id=last))
+            await self._send(out.event(kind, item=item, previous_item_id=previous))
 
-    async def _tokens_of(self, text: str) -> list[int]:
-        """Tokens of an item; before the first one stand those of the instructions."""
-        tokens: list[int] = []
+    async def _begin_conversation(self) -> None:
+        """With the first item the instructions are settled: they stand before it."""
         if self._template is None:
             template = PromptTemplate.of(self._engine, self._config.instructions or "")
-            tokens += await self._engine.tokenize(template.before, start=True)
+            self._conversation.before = tuple(
+                await self._engine.tokenize(template.before, start=True)
+            )
             self._template = template
             self._prompt.cache_salt = self._extension.cache_salt
-        return tokens + await self._engine.tokenize(text)
 
     def _check_length(self, more: int) -> None:
         limit = self._engine.info.max_model_len
-        total = self._prompt.tokens + more + self._reserve
+        total = len(self._conversation.tokens) + more + self._reserve
         if total > limit:
             message = f"the context would be {total} tokens with this item; the limit is {limit}"
             raise RealtimeError("context_length_exceeded", message, param="item.content")
@@ -150,7 +147,12 @@ class Connection:
         return 1 + (len(self._template.after.encode()) if self._template else 0)
 
     async def _delete_item(self, event: ItemDelete) -> None:
-        raise _unsupported("conversation.item.delete", "type")
+        if self._response is not None:
+            raise _unsupported("items after response.create", "item")
+        with self._prompt.changing():
+            self._conversation.delete(event.item_id)
+            self._prompt.replace(self._conversation.tokens)
+        await self._send(out.event("conversation.item.deleted", item_id=event.item_id))
 
     async def _create_response(self, event: ResponseCreate) -> None:
         if self._response is not None:
@@ -160,10 +162,10 @@ class Connection:
             raise _unsupported("input, instructions or conversation of a response", "response")
         if config.output_modalities not in (None, ["text"]):
             raise _unsupported("output_modalities other than ['text']", "response")
-        if self._template is None:
+        if self._template is None or not self._conversation:
             raise RealtimeError("empty_conversation", "create an item before response.create")
         limit = self._max_output_tokens(config)
-        with self._prompt.growing():
+        with self._prompt.changing():
             after = self._template.after
             self._prompt.extend(await self._engine.tokenize(after) if after else [])
         limit = min(limit, self._engine.info.max_model_len - self._prompt.tokens)
@@ -190,7 +192,7 @@ class Connection:
         text, n_output, n_unsent, cached = "", 0, 0, self._prompt.prefilled_tokens
         status, reason, message = "completed", None, ""
         try:
-            for event in events.opening(next(reversed(self._items))):
+            for event in events.opening(self._conversation.last_id):
                 await self._send(event)
             steps = self._prompt.answer(limit, self._extension.temperature)
             async for step in steps:
@@ -211,7 +213,12 @@ class Connection:
             log.exception("response failed")
             status, reason, message = "failed", "engine_error", str(error) or repr(error)
         cached = max(cached, self._prompt.prefix_cached_tokens)
-        count = out.TokenCount(self._prompt.tokens, cached, n_output)
+        count = out.TokenCount(
+            self._prompt.tokens,
+            cached,
+            n_output,
+            self._prompt.invalidated_tokens if self._extension.report else None,
+        )
         for event in events.closing(text, status, reason, count, message):
             await self._send(event)
 
@@ -228,10 +235,9 @@ class Connection:
 
     def _prefilled_report(self, tokens: int) -> out.Event | None:
         """Tells a client that asked for it which items the engine holds by now."""
-        held = [item for item, end in self._items.items() if self._reported < end <= tokens + 1]
+        held = self._conversation.report_held(tokens)
         if not self._extension.report or not held:
             return None
-        self._reported = self._items[held[-1]]
         return out.event("s2l.prefilled", item_ids=held, tokens=tokens)
 
     def _session(self) -> out.Event:

@@ -76,15 +76,20 @@ def _message(item_id: str, role: str, content: list[Event], status: str) -> Even
 
 @dataclass(frozen=True, slots=True)
 class TokenCount:
-    """Tokens of one response: all of the prompt, those of it not prefilled again, the answer's."""
+    """Tokens of one response: all of the prompt, those of it not prefilled again, the answer's,
+    and those prefilled and thrown away because context was replaced (None: not asked for)."""
 
     prompt: int
     cached: int
     output: int
+    invalidated: int | None = None
 
     def usage(self) -> Event:
         """The API's usage object."""
-        return {
+        extra: Event = {}
+        if self.invalidated is not None:
+            extra = {"s2l": {"invalidated_tokens": self.invalidated}}
+        return extra | {
             "total_tokens": self.prompt + self.output,
             "input_tokens": self.prompt,
             "output_tokens": self.output,

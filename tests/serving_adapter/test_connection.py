@@ -130,8 +130,8 @@ async def test_extensions_are_sent_only_to_those_who_ask() -> None:
         ('{"type": "conversation.item.create"}', "invalid_event", "missing required field"),
         (
             '{"type": "conversation.item.delete", "item_id": "a"}',
-            "not_supported",
-            "not supported yet: conversation.item.delete",
+            "item_not_found",
+            "there is no item 'a'",
         ),
         ('{"type": "response.cancel"}', "response_cancel_not_active", "no response"),
         ('{"type": "response.create"}', "empty_conversation", "create an item before"),
@@ -178,16 +178,48 @@ async def test_items_that_are_not_users_text_are_refused(item: dict[str, Any], c
         assert (problem["code"], problem["event_id"]) == (code, "mine")
 
 
-async def test_items_go_to_the_end_and_ids_are_unique() -> None:
+async def test_items_are_placed_as_the_api_says() -> None:
+    engine = MockEngine(FAST)
+    async with connected(engine) as peer:
+        await peer.item("two ", "b")
+        await peer.item("three ", "c", previous_item_id="b")
+        await peer.item("one ", "a", previous_item_id="root")
+        await peer.item("gone ", "x", previous_item_id="a")
+        await peer.item("four ", "d")
+        await peer.send("conversation.item.delete", item_id="x")
+        deleted = (await peer.until("conversation.item.deleted"))[-1]
+        assert deleted["item_id"] == "x"
+        await peer.send("response.create", response={"max_output_tokens": 1})
+        await peer.until("response.done")
+    held = engine.vocabulary.decode(sum(list(engine.runs.values())[-1], ()))
+    assert held == "<system> \n<user> one two three four \n<assistant>"
+
+
+async def test_the_place_of_an_item_is_told() -> None:
+    async with connected() as peer:
+        for item_id, previous in (("b", None), ("c", "b"), ("a", "root"), ("d", None)):
+            await peer.item("word", item_id, previous_item_id=previous)
+        added = [(await peer.until("conversation.item.added"))[-1] for _ in range(4)]
+        assert [event["previous_item_id"] for event in added] == [None, "b", None, "c"]
+
+
+async def test_unknown_and_repeated_items_are_refused() -> None:
     async with connected() as peer:
         await peer.item("one", "a")
-        await peer.item("two", "b", previous_item_id="a")
-        assert (await peer.until("conversation.item.done"))[-1]["item"]["id"] == "a"
-        assert (await peer.until("conversation.item.done"))[-1]["previous_item_id"] == "a"
-        await peer.item("three", "c", previous_item_id="a")
-        assert (await peer.error())["code"] == "not_supported"
         await peer.item("again", "a")
         assert (await peer.error())["code"] == "duplicate_item"
+        await peer.item("two", "b", previous_item_id="nobody")
+        assert (await peer.error())["code"] == "item_not_found"
+        await peer.send("conversation.item.delete", item_id="nobody")
+        assert (await peer.error())["code"] == "item_not_found"
+
+
+async def test_a_conversation_whose_items_are_all_deleted_is_empty() -> None:
+    async with connected() as peer:
+        await peer.item("one two three", "a")
+        await peer.send("conversation.item.delete", item_id="a")
+        await peer.send("response.create")
+        assert (await peer.error())["code"] == "empty_conversation"
 
 
 async def test_a_context_that_does_not_fit_is_refused_and_the_session_goes_on() -> None:
@@ -234,9 +266,9 @@ async def test_a_closed_socket_frees_the_engine() -> None:
         while engine.open_runs == 0:
             await asyncio.sleep(0.005)
         await peer.socket.close()
-        while engine.open_runs:
+        while peer.server.admission.free_tokens != engine.info.kv_capacity:
             await asyncio.sleep(0.005)
-        assert peer.server.admission.free_tokens == engine.info.kv_capacity
+        assert engine.open_runs == 0
 
 
 async def test_an_engine_failure_is_told_in_response_done() -> None:
