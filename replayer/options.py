@@ -10,7 +10,7 @@ class ReplayOptions:
 
     ``rate_qps`` is queries per second; None, with ``recorded`` arrivals, keeps the trace's own
     times. ``context_tokens`` cuts each query's context. ``timeout_s`` counts from when the
-    context is due.
+    context is due. ``order`` places the documents of a replaced context.
     """
 
     rate_qps: float | None
@@ -21,6 +21,7 @@ class ReplayOptions:
     n_queries: int | None = None
     max_tokens: int = 64
     context_tokens: int | None = None
+    order: str = "score"
     warmup: int = 2
     timeout_s: float = 300.0
 

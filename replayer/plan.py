@@ -1,16 +1,16 @@
 """What a replay will send, worked out before anything is timed."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
 
-from s2l.replayer.context_budget import fair_shares
+from s2l.replayer.context import ChunkPlan, ContextPlan, ordered
+from s2l.replayer.document_order import ORDERS
 from s2l.replayer.options import ReplayOptions
 from s2l.serving_adapter.base import Prompt, ServerInfo, ServingAdapter, ServingError
-from s2l.workloads.arrival import ArrivalKind
+from s2l.workloads.arrival import OK, ArrivalKind
 from s2l.workloads.arrival_process import arrival_process
 from s2l.workloads.query import Query
 from s2l.workloads.retrieval import Retrieval
@@ -31,29 +31,22 @@ class PlanError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class ChunkPlan:
-    """One piece of context. ``arrival_us`` since the query's start; ``tokens`` where known."""
-
-    kind: str
-    arrival_us: int
-    text: str
-    tokens: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class QueryPlan:
-    """One query: when it starts (µs since its pass began), and how its context comes."""
+    """One query: when it starts (µs since its pass began), and how its context comes.
+
+    ``due_us``, since the query's start, is when the retrieval ended.
+    """
 
     query: Query
     start_us: int
     due_us: int
-    chunks: tuple[ChunkPlan, ...]
+    context: ContextPlan
 
-    def prompt(self, max_output_tokens: int, cache_salt: str) -> Prompt:
-        """What is sent for it."""
+    def prompt(self, context: ContextPlan, max_output_tokens: int, cache_salt: str) -> Prompt:
+        """What is sent for it, with its context or a part of it."""
         return Prompt(
             instructions=INSTRUCTIONS,
-            chunks=tuple(chunk.text for chunk in self.chunks),
+            chunks=context.wire(),
             question=f"Question: {self.query.text}",
             max_output_tokens=max_output_tokens,
             cache_salt=cache_salt,
@@ -77,87 +70,42 @@ async def plan_queries(
         PlanError: the trace cannot be replayed as asked, or a context does not fit the model.
         ServingError: the server cannot count tokens, and contexts are to be cut.
     """
-    plan = read_plan(trace, n_queries=options.n_queries, time_scale=options.time_scale)
-    plan = with_starts(plan, _starts_us(plan, options))
+    plan = _read(trace, options)
+    plan = _with_starts(plan, _starts_us(plan, options))
     if options.context_tokens is not None:
-        plan = await with_budget(plan, adapter, options.context_tokens)
-    plan = await with_token_counts(plan, adapter)
+        plan = await _with_budget(plan, adapter, options.context_tokens)
+    plan = await _with_token_counts(plan, adapter)
     _check_length(plan, options, server)
     return plan
 
 
-def read_plan(trace: Trace, *, n_queries: int | None, time_scale: float) -> Plan:
-    """The trace's first finished queries, all starting at 0, with their retrieval times scaled.
-
-    Raises:
-        PlanError: too few queries are finished, or one has its context replaced (not yet possible).
-    """
+def _read(trace: Trace, options: ReplayOptions) -> Plan:
+    """The trace's first finished queries, all starting at 0, with their retrieval times scaled."""
     finished = (r for r in trace.retrievals() if r.finished)
-    chosen = list(islice(finished, n_queries))
+    chosen = list(islice(finished, options.n_queries))
     counts = trace.manifest.counts
-    unfinished = counts.queries - counts.finished_queries
     if not chosen:
         raise PlanError(f"{trace.path}: no query in it has a finished retrieval; record one first")
-    if n_queries is not None and len(chosen) < n_queries:
-        raise PlanError(f"--queries {n_queries}: {trace.path} has only {len(chosen)}")
+    if options.n_queries is not None and len(chosen) < options.n_queries:
+        raise PlanError(f"--queries {options.n_queries}: {trace.path} has only {len(chosen)}")
     wanted = {doc for r in chosen for a in r.arrivals for doc in a.doc_ids}
-    texts = {doc.doc_id: doc.text for doc in trace.documents(wanted)}
-    if hidden := sum(text is None for text in texts.values()):
-        raise PlanError(
-            f"{trace.path}: {hidden} documents come without text; it cannot be replayed"
-        )
-    return Plan(tuple(_query_plan(r, texts, time_scale) for r in chosen), unfinished)
+    texts = {doc.doc_id: f"{doc.text}\n" for doc in trace.documents(wanted) if doc.text is not None}
+    if hidden := len(wanted) - len(texts):
+        raise PlanError(f"{trace.path}: {hidden} documents in it have no text to replay")
+    queries = tuple(_query_plan(r, texts, options) for r in chosen)
+    return Plan(queries, counts.queries - counts.finished_queries)
 
 
-def _query_plan(r: Retrieval, texts: dict[str, str | None], time_scale: float) -> QueryPlan:
-    chunks = []
-    for arrival in r.arrivals:
-        if arrival.kind is ArrivalKind.REPLACE:
-            raise PlanError(
-                f"query {r.query.query_id}: replaced context cannot be replayed yet; use a crawl"
-            )
-        if arrival.doc_ids:
-            text = "".join(f"{texts[doc]}\n" for doc in arrival.doc_ids)
-            at_us = round(arrival.arrival_us * time_scale)
-            chunks.append(ChunkPlan(arrival.kind, at_us, text))
-    due_us = round(r.arrivals[-1].arrival_us * time_scale)
-    return QueryPlan(r.query, 0, due_us, tuple(chunks))
-
-
-def with_starts(plan: Plan, starts_us: npt.NDArray[np.int64]) -> Plan:
-    """The plan with each query's start set."""
-    pairs = zip(plan.queries, starts_us, strict=True)
-    return replace(plan, queries=tuple(replace(q, start_us=int(at)) for q, at in pairs))
-
-
-async def with_budget(plan: Plan, adapter: ServingAdapter, context_tokens: int) -> Plan:
-    """The plan with each query's context cut to ``context_tokens``, by the server's tokenizer.
-
-    A chunk that is cut keeps its newline at the end, which is within its share.
-    """
-    flat = [chunk for query in plan.queries for chunk in query.chunks]
-    lengths = await adapter.count_tokens([chunk.text for chunk in flat])
-    rest, shares = iter(lengths), list[int]()
-    for query in plan.queries:
-        shares += fair_shares([next(rest) for _ in query.chunks], context_tokens)
-    longer = [length > share for length, share in zip(lengths, shares, strict=True)]
-    limits = [max(0, s - 1) if cut else s for s, cut in zip(shares, longer, strict=True)]
-    texts = await adapter.truncate([chunk.text for chunk in flat], limits)
-    ends = ["\n" if cut and share else "" for cut, share in zip(longer, shares, strict=True)]
-    cut_chunks = (
-        replace(chunk, text=text + end) for chunk, text, end in zip(flat, texts, ends, strict=True)
-    )
-    return _with_chunks(plan, list(cut_chunks))
-
-
-async def with_token_counts(plan: Plan, adapter: ServingAdapter) -> Plan:
-    """The plan with the tokens of each chunk, where the server can count them."""
-    flat = [chunk for query in plan.queries for chunk in query.chunks]
-    try:
-        counts = await adapter.count_tokens([chunk.text for chunk in flat])
-    except ServingError:
-        return plan
-    return _with_chunks(plan, [replace(c, tokens=n) for c, n in zip(flat, counts, strict=True)])
+def _query_plan(r: Retrieval, texts: dict[str, str], options: ReplayOptions) -> QueryPlan:
+    changes = [
+        ChunkPlan(a.kind, round(a.arrival_us * options.time_scale), a.doc_ids)
+        for a in r.arrivals
+        if a.doc_ids or (a.kind is ArrivalKind.REPLACE and a.status == OK)
+    ]
+    chunks = ordered(changes, ORDERS[options.order])
+    mine = {doc: texts[doc] for chunk in chunks for doc in chunk.doc_ids}
+    due_us = round(r.arrivals[-1].arrival_us * options.time_scale)
+    return QueryPlan(r.query, 0, due_us, ContextPlan(chunks, mine))
 
 
 def _starts_us(plan: Plan, options: ReplayOptions) -> npt.NDArray[np.int64]:
@@ -171,28 +119,72 @@ def _starts_us(plan: Plan, options: ReplayOptions) -> npt.NDArray[np.int64]:
         raise PlanError(str(error)) from None
 
 
+def _with_starts(plan: Plan, starts_us: npt.NDArray[np.int64]) -> Plan:
+    pairs = zip(plan.queries, starts_us, strict=True)
+    return replace(plan, queries=tuple(replace(q, start_us=int(at)) for q, at in pairs))
+
+
+async def _with_budget(plan: Plan, adapter: ServingAdapter, context_tokens: int) -> Plan:
+    """A document that is cut keeps its newline at the end, which is within its share."""
+    every = _every_text(plan)
+    lengths = dict(zip(every, await adapter.count_tokens(list(every.values())), strict=True))
+    limits: dict[tuple[int, str], int] = {}
+    for number, query in enumerate(plan.queries):
+        own = {doc: lengths[number, doc] for doc in query.context.texts}
+        for doc, share in query.context.budgets(own, context_tokens).items():
+            limits[number, doc] = share if share >= own[doc] else max(0, share - 1)
+    cut = await adapter.truncate(list(every.values()), [limits[key] for key in every])
+    shortened = {
+        key: text if limits[key] >= lengths[key] else f"{text}\n" if limits[key] else ""
+        for key, text in zip(every, cut, strict=True)
+    }
+    return _with_contexts(
+        plan,
+        [
+            replace(q.context, texts={doc: shortened[n, doc] for doc in q.context.texts})
+            for n, q in enumerate(plan.queries)
+        ],
+    )
+
+
+async def _with_token_counts(plan: Plan, adapter: ServingAdapter) -> Plan:
+    """The plan with the tokens of each document, where the server can count them."""
+    every = _every_text(plan)
+    try:
+        counts = dict(zip(every, await adapter.count_tokens(list(every.values())), strict=True))
+    except ServingError:
+        return plan
+    return _with_contexts(
+        plan,
+        [
+            replace(q.context, tokens={doc: counts[n, doc] for doc in q.context.texts})
+            for n, q in enumerate(plan.queries)
+        ],
+    )
+
+
+def _every_text(plan: Plan) -> dict[tuple[int, str], str]:
+    return {
+        (number, doc): text
+        for number, query in enumerate(plan.queries)
+        for doc, text in query.context.texts.items()
+    }
+
+
+def _with_contexts(plan: Plan, contexts: list[ContextPlan]) -> Plan:
+    pairs = zip(plan.queries, contexts, strict=True)
+    return replace(plan, queries=tuple(replace(q, context=c) for q, c in pairs))
+
+
 def _check_length(plan: Plan, options: ReplayOptions, server: ServerInfo) -> None:
-    longest = _longest_context(plan)
-    if longest is None or server.max_model_len is None:
+    sizes = {q.query.query_id: q.context.largest() for q in plan.queries}
+    known = {query_id: tokens for query_id, tokens in sizes.items() if tokens is not None}
+    if not known or server.max_model_len is None:
         return
-    query_id, tokens = longest
+    query_id = max(known, key=lambda query_id: known[query_id])
     room = server.max_model_len - options.max_tokens - QUESTION_ROOM
-    if tokens > room:
+    if known[query_id] > room:
         raise PlanError(
-            f"the context of query {query_id} is {tokens} tokens and the model takes "
+            f"the context of query {query_id} is {known[query_id]} tokens and the model takes "
             f"{server.max_model_len} in all; use --context-tokens {max(room, 1)} or less"
         )
-
-
-def _longest_context(plan: Plan) -> tuple[str, int] | None:
-    """Query id and context tokens of the longest context; None where tokens are not known."""
-    totals = [(sum(c.tokens or 0 for c in q.chunks), q.query.query_id) for q in plan.queries]
-    known = all(c.tokens is not None for q in plan.queries for c in q.chunks)
-    tokens, query_id = max(totals)
-    return (query_id, tokens) if known else None
-
-
-def _with_chunks(plan: Plan, flat: Sequence[ChunkPlan]) -> Plan:
-    rest = iter(flat)
-    queries = (replace(q, chunks=tuple(islice(rest, len(q.chunks)))) for q in plan.queries)
-    return replace(plan, queries=tuple(queries))

@@ -17,6 +17,8 @@ class ChunkRecord:
     arrival_intended_us: int
     send_intended_us: int
     tokens: int | None
+    context_tokens: int | None = None
+    kept_tokens: int | None = None
     sent_us: int | None = None
     prefilled_us: int | None = None
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from s2l.replayer.context import ContextPlan
 from s2l.replayer.delivery import DELIVERIES
 from s2l.replayer.pacer import Pacer
 from s2l.replayer.plan import QueryPlan
@@ -44,27 +45,36 @@ def prepare_pass(
     """
     prepared = []
     for number, query in enumerate(queries):
-        record = _record(query, delivery, number, start_us, rate)
+        context = query.context if delivery == "stream" else query.context.final()
+        record = _record(query, context, delivery, number, start_us, rate)
         salt = f"{run_id}/{record.request_id}"
-        request = adapter.prepare(query.prompt(max_output_tokens, salt))
+        request = adapter.prepare(query.prompt(context, max_output_tokens, salt))
         prepared.append(PreparedQuery(request, record))
     return prepared
 
 
 def _record(
-    query: QueryPlan, delivery: str, number: int, start_us: int, rate: float | None
+    query: QueryPlan,
+    context: ContextPlan,
+    delivery: str,
+    number: int,
+    start_us: int,
+    rate: float | None,
 ) -> RequestRecord:
     start = start_us + query.start_us
     rule = DELIVERIES[delivery]
+    sized = zip(context.chunks, context.sizes(), strict=True)
     chunks = [
         ChunkRecord(
             seq=seq,
             kind=chunk.kind,
             arrival_intended_us=start + chunk.arrival_us,
             send_intended_us=start + rule(chunk.arrival_us, query.due_us),
-            tokens=chunk.tokens,
+            tokens=tokens,
+            context_tokens=total,
+            kept_tokens=kept,
         )
-        for seq, chunk in enumerate(query.chunks)
+        for seq, (chunk, (tokens, total, kept)) in enumerate(sized)
     ]
     return RequestRecord(
         request_id=f"{delivery}-{number:05d}",

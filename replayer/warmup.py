@@ -7,7 +7,7 @@ from typing import Final
 from s2l.replayer.clock import Clock
 from s2l.replayer.options import ReplayOptions
 from s2l.replayer.plan import INSTRUCTIONS, Plan
-from s2l.serving_adapter.base import Prompt, ServingAdapter
+from s2l.serving_adapter.base import ContextChunk, ContextDocument, Prompt, ServingAdapter
 
 _TEXT: Final = "The server is warming up and nothing of this is measured. "
 _QUESTION: Final = "Question: How does a server warm up?"
@@ -23,11 +23,12 @@ async def warm_up(
     Raises:
         ServingError: the server failed; nothing has been measured yet.
     """
-    n_chars = int(median(sum(len(c.text) for c in q.chunks) for q in plan.queries))
+    n_chars = int(median(sum(map(len, q.context.texts.values())) for q in plan.queries))
     text = _TEXT * (1 + n_chars // len(_TEXT))
+    chunks = (ContextChunk((ContextDocument("warm-up", text),)),)
     latencies_s = []
     for number in range(options.warmup):
-        prompt = Prompt(INSTRUCTIONS, (text,), _QUESTION, options.max_tokens, f"{salt}/{number}")
+        prompt = Prompt(INSTRUCTIONS, chunks, _QUESTION, options.max_tokens, f"{salt}/{number}")
         async with asyncio.timeout(options.timeout_s), adapter.prepare(prompt).open() as session:
             start_ns = clock.now_ns()
             await session.send_chunk(0)

@@ -34,6 +34,22 @@ class ServerInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class ContextDocument:
+    """One document of a context, as it is sent."""
+
+    doc_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContextChunk:
+    """One change of the context: documents added at its end, or the whole of it given anew."""
+
+    documents: tuple[ContextDocument, ...]
+    replaces: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Prompt:
     """What one request sends: preamble, context chunks in order of arrival, question.
 
@@ -41,7 +57,7 @@ class Prompt:
     """
 
     instructions: str
-    chunks: tuple[str, ...]
+    chunks: tuple[ContextChunk, ...]
     question: str
     max_output_tokens: int
     cache_salt: str = ""

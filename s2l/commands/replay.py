@@ -16,6 +16,7 @@ from s2l.exits import FAILED, INTERRUPTED, NOT_VALID
 from s2l.folders import RUNS, new_folder
 from s2l.parameters import POSITIVE, SERVER_URL
 from s2l.progress import Bar, bar, console, say
+from s2l.replayer.document_order import ORDERS
 from s2l.replayer.experiment import Experiment, Observer
 from s2l.replayer.options import ReplayOptions
 from s2l.replayer.record import RequestRecord
@@ -53,6 +54,13 @@ EMBEDDED_CONTEXT_TOKENS = 600
 )
 @click.option(
     "--delivery", type=click.Choice(["stream", "wait", "both"]), default="both", show_default=True
+)
+@click.option(
+    "--order",
+    type=click.Choice(sorted(ORDERS)),
+    default="score",
+    show_default=True,
+    help="Where documents stand in a context that is replaced: best first, kept in place, or last.",
 )
 @click.option("--target", type=SERVER_URL, help="A running server; default: the embedded engine.")
 @click.option("--warmup", type=click.IntRange(0), default=2, show_default=True)

@@ -19,6 +19,7 @@ from s2l.serving_adapter.base import (
     TextDelta,
     Usage,
 )
+from s2l.serving_adapter.realtime.context_items import ContextItems, create_item
 
 ROUTE: Final = "/v1/realtime"
 CONNECT_TIMEOUT_S: Final = 10.0
@@ -206,14 +207,14 @@ class PreparedSession:
         self, adapter: RealtimeAdapter, prompt: Prompt, *, extended: bool, model: str
     ) -> None:
         self._adapter = adapter
-        self.setup = _encode(_session_update(prompt, extended=extended, model=model)).decode()
-        self.chunks = tuple(
-            _encode(_item(f"chunk_{i}", text)).decode() for i, text in enumerate(prompt.chunks)
-        )
+        self.setup = _frame(_session_update(prompt, extended=extended, model=model))
+        items = ContextItems()
+        self.chunks = tuple(tuple(map(_frame, items.apply(chunk))) for chunk in prompt.chunks)
+        self.last_items = items.last_items
         create = {"max_output_tokens": prompt.max_output_tokens, "output_modalities": ["text"]}
         self.ask = (
-            _encode(_item("question", prompt.question)).decode(),
-            _encode({"type": "response.create", "response": create}).decode(),
+            _frame(create_item("question", prompt.question)),
+            _frame({"type": "response.create", "response": create}),
         )
 
     @asynccontextmanager
@@ -231,10 +232,14 @@ class RealtimeSession:
     def __init__(self, socket: aiohttp.ClientWebSocketResponse, prepared: PreparedSession) -> None:
         self._socket = socket
         self._prepared = prepared
+        self._reported = 0
+        self._sent = 0
 
     async def send_chunk(self, index: int) -> None:
         """Send context chunk ``index``."""
-        await self.send(self._prepared.chunks[index])
+        self._sent = index + 1
+        for frame in self._prepared.chunks[index]:
+            await self.send(frame)
 
     async def ask(self) -> None:
         """Send the question and ask for the answer."""
@@ -253,7 +258,7 @@ class RealtimeSession:
         async for message in self._socket:
             if message.type is not aiohttp.WSMsgType.TEXT:
                 break
-            for event in _read(message.data):
+            for event in self._read(message.data):
                 yield event
                 if isinstance(event, Finished):
                     return
@@ -261,23 +266,30 @@ class RealtimeSession:
             "disconnected", f"closed before the end (code {self._socket.close_code})"
         )
 
+    def _read(self, data: str) -> list[ServerEvent]:
+        try:
+            frame = _decoder.decode(data)
+        except msgspec.DecodeError as error:
+            raise ServingError("protocol", f"not a Realtime event: {error}") from None
+        if frame.type == "response.output_text.delta" and frame.delta:
+            return [TextDelta(frame.delta, frame.s2l.tokens if frame.s2l else None)]
+        if frame.type == "s2l.prefilled":
+            return self._prefilled(frame)
+        if frame.type == "error":
+            problem = frame.error or Problem()
+            raise ServingError("rejected", f"{problem.code or problem.type}: {problem.message}")
+        if frame.type == "response.done":
+            return [_finished(frame.response or ResponseObject())]
+        return []
 
-def _read(data: str) -> list[ServerEvent]:
-    try:
-        frame = _decoder.decode(data)
-    except msgspec.DecodeError as error:
-        raise ServingError("protocol", f"not a Realtime event: {error}") from None
-    if frame.type == "response.output_text.delta" and frame.delta:
-        return [TextDelta(frame.delta, frame.s2l.tokens if frame.s2l else None)]
-    if frame.type == "s2l.prefilled":
-        indices = [i.removeprefix("chunk_") for i in frame.item_ids if i.startswith("chunk_")]
-        return [Prefilled(int(index), frame.tokens or 0) for index in indices]
-    if frame.type == "error":
-        problem = frame.error or Problem()
-        raise ServingError("rejected", f"{problem.code or problem.type}: {problem.message}")
-    if frame.type == "response.done":
-        return [_finished(frame.response or ResponseObject())]
-    return []
+    def _prefilled(self, frame: ServerFrame) -> list[ServerEvent]:
+        """Chunks that were sent, not reported before, and whose last item the server now holds."""
+        held = set(frame.item_ids)
+        last_items = self._prepared.last_items
+        done = [i for i in range(self._reported, self._sent) if last_items[i] in held]
+        if done:
+            self._reported = done[-1] + 1
+        return [Prefilled(index, frame.tokens or 0) for index in done]
 
 
 def _finished(response: ResponseObject) -> Finished:
@@ -305,10 +317,8 @@ def _session_update(prompt: Prompt, *, extended: bool, model: str) -> dict[str, 
     return {"type": "session.update", "session": session}
 
 
-def _item(item_id: str, text: str) -> dict[str, Any]:
-    content = [{"type": "input_text", "text": text}]
-    item = {"id": item_id, "type": "message", "role": "user", "content": content}
-    return {"type": "conversation.item.create", "item": item}
+def _frame(event: dict[str, Any]) -> str:
+    return _encode(event).decode()
 
 
 def _server_info(model: str, own: dict[str, Any]) -> ServerInfo:

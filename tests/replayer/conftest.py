@@ -52,3 +52,33 @@ def _write_query(writer: TraceWriter, number: int, *, finished: bool) -> None:
         rows.append(Arrival(query_id, PAGES + 2, ArrivalKind.END, 0, DUE_US))
     for row in rows:
         writer.add_arrival(row)
+
+
+@pytest.fixture
+def changing_trace(tmp_path: Path) -> Trace:
+    """Two queries whose context is replaced three times, then added to."""
+    path = tmp_path / "changing"
+    with TraceWriter.create(
+        path, name="changing", collector=Collector("test", "1", {}, 0), licence="CC0-1.0"
+    ) as writer:
+        for number in range(2):
+            _write_changes(writer, f"q{number}")
+        writer.finish()
+    return Trace.open(path)
+
+
+def _write_changes(writer: TraceWriter, query_id: str) -> None:
+    writer.add_query(Query(query_id, f"What is {query_id}?"))
+    ids = {}
+    for letter in "abcde":
+        text = " ".join(f"{query_id}.{letter}{i}" for i in range(10))
+        document = Document.of_text(url=f"mem://{query_id}/{letter}", title=letter, text=text)
+        writer.add_document(document)
+        ids[letter] = document.doc_id
+    replace, append = ArrivalKind.REPLACE, ArrivalKind.APPEND
+    changes = ((replace, "ab"), (replace, "bc"), (replace, "bcd"), (append, "e"))
+    for seq, (kind, letters) in enumerate(changes):
+        at_us = 50_000 * (seq + 1)
+        documents = tuple(ids[letter] for letter in letters)
+        writer.add_arrival(Arrival(query_id, seq, kind, at_us - 1, at_us, documents))
+    writer.add_arrival(Arrival(query_id, len(changes), ArrivalKind.END, 0, 300_000))

@@ -187,3 +187,37 @@ async def test_a_target_that_refuses_starts_nothing(
         with pytest.raises(ServingError, match="cannot connect"):
             await Experiment(trace, adapter, OPTIONS, url=url).run(tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+async def test_replaced_context_is_replayed_in_both_deliveries(
+    changing_trace: Trace, tmp_path: Path
+) -> None:
+    await _replay(changing_trace, tmp_path / "run", replace(OPTIONS, rate_qps=5))
+    run = Run.open(tmp_path / "run")
+    rows = {row["request_id"]: row for row in run.requests().to_pylist()}
+    assert {row["error_type"] for row in rows.values()} == {None}
+    for number in range(2):
+        stream, wait = rows[f"stream-{number:05d}"], rows[f"wait-{number:05d}"]
+        assert stream["output_text"] == wait["output_text"]
+        assert stream["prompt_tokens"] == wait["prompt_tokens"]
+        assert wait["invalidated_tokens"] == 0
+        assert stream["invalidated_tokens"] > 0
+    chunks = [c for c in run.chunks().to_pylist() if c["request_id"] == "stream-00000"]
+    assert [c["kind"] for c in chunks] == ["replace"] * 3 + ["append"]
+    # Documents of 11 tokens: a b, then b c, then b c d, then b c d and e.
+    assert [c["context_tokens"] for c in chunks] == [22, 22, 33, 44]
+    assert [c["kept_tokens"] for c in chunks] == [0, 0, 22, 33]
+    waited = [c for c in run.chunks().to_pylist() if c["request_id"] == "wait-00000"]
+    assert [(c["kind"], c["tokens"]) for c in waited] == [("replace", 33), ("append", 11)]
+
+
+async def test_stable_order_keeps_more_than_the_searchs_order(
+    changing_trace: Trace, tmp_path: Path
+) -> None:
+    kept = {}
+    for order in ("score", "stable", "reverse"):
+        options = replace(OPTIONS, rate_qps=5, order=order, n_queries=1)
+        await _replay(changing_trace, tmp_path / order, options)
+        chunks = Run.open(tmp_path / order).chunks().to_pylist()
+        kept[order] = sum(c["kept_tokens"] for c in chunks if c["request_id"] == "stream-00000")
+    assert kept == {"score": 55, "stable": 55, "reverse": 33}

@@ -26,7 +26,7 @@ def _record(
 ) -> RequestRecord:
     offset = number * 1_000_000
     due = DUE_US + offset
-    chunk = ChunkRecord(0, "append", due, due, 10, due + chunk_lag_us)
+    chunk = ChunkRecord(0, "append", due, due, 10, sent_us=due + chunk_lag_us)
     return RequestRecord(
         request_id=f"{delivery}-{number}",
         query_id=f"q{number}",

@@ -8,12 +8,28 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import web
 
-from s2l.serving_adapter.base import Finished, Prefilled, Prompt, ServingError, TextDelta
+from s2l.serving_adapter.base import (
+    ContextChunk,
+    ContextDocument,
+    Finished,
+    Prefilled,
+    Prompt,
+    ServingError,
+    TextDelta,
+)
 from s2l.serving_adapter.mock.engine import Latencies, MockEngine
 from s2l.serving_adapter.mock.server import MockServer
 from s2l.serving_adapter.realtime.client import RealtimeAdapter, check_url
+from s2l.serving_adapter.realtime.context_items import ContextItems
 
-PROMPT = Prompt("Answer.", ("Page one has words.\n", "Page two.\n"), "Question?", 3, "salt")
+
+def _chunk(*texts: str, replaces: bool = False) -> ContextChunk:
+    return ContextChunk(tuple(ContextDocument(text, text) for text in texts), replaces)
+
+
+PROMPT = Prompt(
+    "Answer.", (_chunk("Page one has words.\n"), _chunk("Page two.\n")), "Question?", 3, "salt"
+)
 FAST = Latencies(prefill_tokens_per_s=1e6, overhead_s=0.005, tpot_s=0.001)
 
 
@@ -149,7 +165,7 @@ async def test_an_error_event_ends_the_request_with_its_reason() -> None:
     engine = MockEngine(FAST, max_model_len=32)
     async with MockServer(engine) as server, RealtimeAdapter(server.url) as adapter:
         await adapter.probe()
-        prompt = Prompt("Answer.", ("word " * 100,), "Question?", 3)
+        prompt = Prompt("Answer.", (_chunk("word " * 100),), "Question?", 3)
         async with adapter.prepare(prompt).open() as session:
             await session.send_chunk(0)
             with pytest.raises(ServingError, match="context_length_exceeded") as caught:
@@ -192,3 +208,55 @@ def test_bad_addresses(url: str, reason: str) -> None:
 
 def test_good_addresses() -> None:
     assert check_url("https://host:8443/base") == "https://host:8443/base"
+
+
+async def test_replaced_context_ends_as_the_same_prompt_as_sending_it_at_once() -> None:
+    """Each replacement sends only what is new, and the server holds the last one."""
+    changes = (
+        _chunk("a ", "b ", "c "),
+        _chunk("a ", "c ", "d ", replaces=True),
+        _chunk("e ", "a ", "c ", "d ", replaces=True),
+        _chunk("f "),
+        _chunk("d ", "a ", "f ", replaces=True),
+    )
+    engine = MockEngine(FAST)
+    async with MockServer(engine) as server, RealtimeAdapter(server.url) as adapter:
+        await adapter.probe()
+        answers = []
+        for chunks in (changes, (changes[-1],)):
+            prompt = Prompt("Answer.", chunks, "Question?", 1, "salt")
+            async with adapter.prepare(prompt).open() as session:
+                events = session.events()
+                for index in range(len(chunks)):
+                    await session.send_chunk(index)
+                    held = await asyncio.wait_for(anext(events), 5)
+                    assert isinstance(held, Prefilled)
+                    assert held.index == index
+                await session.ask()
+                rest = [event async for event in events]
+            answers.append([e for e in rest if isinstance(e, TextDelta | Finished)])
+    streamed, at_once = answers
+    assert streamed[0] == at_once[0]
+    assert isinstance(streamed[-1], Finished)
+    assert isinstance(at_once[-1], Finished)
+    assert streamed[-1].usage.prompt_tokens == at_once[-1].usage.prompt_tokens
+    assert at_once[-1].usage.invalidated_tokens == 0
+    assert (streamed[-1].usage.invalidated_tokens or 0) > 0
+
+
+def test_documents_that_stay_are_not_sent_again() -> None:
+    items = ContextItems()
+    first = items.apply(_chunk("a", "b", "c"))
+    assert [event["item"]["id"] for event in first] == ["context_0", "context_1", "context_2"]
+    second = items.apply(_chunk("b", "d", "c", replaces=True))
+    assert [(e["type"], e.get("item_id"), e.get("previous_item_id")) for e in second] == [
+        ("conversation.item.delete", "context_0", None),
+        ("conversation.item.create", None, "context_1"),
+    ]
+    third = items.apply(_chunk("e", "b", "d", "c", replaces=True))
+    assert [(e["type"], e.get("previous_item_id")) for e in third] == [
+        ("conversation.item.create", "root")
+    ]
+    assert items.apply(_chunk("e", "b", "d", "c", replaces=True)) == []
+    assert len(items.apply(_chunk(replaces=True))) == 4
+    assert items.last_items == ["context_2", "context_2", "context_2", "context_2", None]

@@ -1,13 +1,23 @@
 """The plugin inside stock vLLM: right answers, nothing kept, nobody let in."""
 
 import asyncio
+import random
 from typing import Any
 
 import aiohttp
 import pytest
 from openai import AsyncOpenAI
 
-from s2l.serving_adapter.base import Finished, Prefilled, Prompt, ServingError, TextDelta, Usage
+from s2l.serving_adapter.base import (
+    ContextChunk,
+    ContextDocument,
+    Finished,
+    Prefilled,
+    Prompt,
+    ServingError,
+    TextDelta,
+    Usage,
+)
 from s2l.serving_adapter.realtime.client import RealtimeAdapter
 
 pytestmark = pytest.mark.engine
@@ -22,7 +32,11 @@ QUESTION = "Question: What do herons and otters both eat? Answer with a list and
 
 
 def _prompt(salt: str, *, max_tokens: int = 24) -> Prompt:
-    return Prompt(INSTRUCTIONS, PAGES, QUESTION, max_tokens, salt)
+    return Prompt(INSTRUCTIONS, tuple(map(_chunk, PAGES)), QUESTION, max_tokens, salt)
+
+
+def _chunk(*texts: str, replaces: bool = False) -> ContextChunk:
+    return ContextChunk(tuple(ContextDocument(text, text) for text in texts), replaces)
 
 
 async def _answer(adapter: RealtimeAdapter, prompt: Prompt, *, stream: bool) -> tuple[str, Usage]:
@@ -77,6 +91,48 @@ async def test_streamed_and_waited_answers_equal_that_of_an_ordinary_request(vll
     assert streamed_usage.output_tokens == waited_usage.output_tokens
 
 
+async def test_replaced_context_answers_as_if_it_had_been_the_only_one(vllm: Any) -> None:
+    """20 random sequences of changes that end in the context of an ordinary request."""
+    draw = random.Random(0)
+    expected, n_tokens = await _plain_answer(vllm)
+    async with RealtimeAdapter(vllm.url, api_key=vllm.api_key) as adapter:
+        await adapter.probe()
+        for number in range(20):
+            states = [draw.sample(PAGES, draw.randint(0, 3)) for _ in range(draw.randint(1, 5))]
+            chunks = (*(_chunk(*s, replaces=True) for s in states), _chunk(*PAGES, replaces=True))
+            prompt = Prompt(INSTRUCTIONS, chunks, QUESTION, 24, f"replaced-{number}")
+            async with adapter.prepare(prompt).open() as session:
+                for index in range(len(chunks)):
+                    await session.send_chunk(index)
+                    await asyncio.sleep(draw.choice((0.0, 0.01, 0.1)))
+                await session.ask()
+                events = [event async for event in session.events()]
+            assert "".join(e.text for e in events if isinstance(e, TextDelta)) == expected
+            assert isinstance(events[-1], Finished)
+            assert events[-1].usage.prompt_tokens == n_tokens
+
+
+async def test_the_common_prefix_of_replaced_context_is_kept(vllm: Any) -> None:
+    long = "The heron stands in the shallow water and waits for a fish to come near. " * 8
+    chunks = (_chunk(long, PAGES[0]), _chunk(long, PAGES[1], replaces=True))
+    prompt = Prompt(INSTRUCTIONS, chunks, QUESTION, 2, "kept")
+    async with RealtimeAdapter(vllm.url, api_key=vllm.api_key) as adapter:
+        await adapter.probe()
+        async with adapter.prepare(prompt).open() as session:
+            events = session.events()
+            for index in range(2):
+                await session.send_chunk(index)
+                assert isinstance(await anext(events), Prefilled)
+            await session.ask()
+            finished = [event async for event in events][-1]
+    assert isinstance(finished, Finished)
+    headers = {"Authorization": f"Bearer {vllm.api_key}"}
+    async with aiohttp.ClientSession(vllm.url, headers=headers) as http:
+        replaced = len(await _tokens(http, PAGES[0]))
+    # Thrown away: the page that went, and less than a block of 32 tokens before it.
+    assert replaced - 1 <= (finished.usage.invalidated_tokens or 0) < replaced + 32
+
+
 async def test_sessions_of_one_salt_share_the_prefix_cache_and_others_do_not(vllm: Any) -> None:
     async with RealtimeAdapter(vllm.url, api_key=vllm.api_key) as adapter:
         await adapter.probe()
@@ -122,7 +178,7 @@ async def test_clients_that_vanish_leave_no_kv_blocks_behind(vllm: Any) -> None:
 async def test_a_context_beyond_the_model_is_refused_and_the_engine_lives(vllm: Any) -> None:
     async with RealtimeAdapter(vllm.url, api_key=vllm.api_key) as adapter:
         await adapter.probe()
-        long = Prompt(INSTRUCTIONS, ("word " * 1500, "word " * 1500), QUESTION, 4, "long")
+        long = Prompt(INSTRUCTIONS, (_chunk("word " * 1500),) * 2, QUESTION, 4, "long")
         async with adapter.prepare(long).open() as session:
             await session.send_chunk(0)
             await session.send_chunk(1)
