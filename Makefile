@@ -3,13 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 LOCK := requirements/cpu.txt
-SOURCES := $(wildcard s2l/*.py s2l/*/*.py workloads/*.py collectors/*.py collectors/*/*.py \
-	serving_adapter/*.py serving_adapter/*/*.py replayer/*.py reports/*.py reports/templates/* \
-	datasets/*/*)
+FOLDERS := s2l workloads collectors serving_adapter replayer reports
+SOURCES := $(foreach f,$(FOLDERS),$(wildcard $f/*.py $f/*/*.py)) $(wildcard reports/templates/* datasets/*/*)
 # uv knows where PyTorch keeps its CPU builds; it is used only where the plain index lacks them.
 UV := uv==0.13.9
 
-.PHONY: demo test lint types unit install browser bench clean
+
+.PHONY: demo test test-extra lint types unit install browser bench clean
 
 demo: install
 	$(BIN)/s2l demo
@@ -24,7 +24,11 @@ types: install
 	$(BIN)/mypy
 
 unit: install browser
-	$(BIN)/pytest
+	$(BIN)/pytest -m "not slow"
+
+# What takes minutes more: many kills, large fuzzes.
+test-extra: install browser
+	$(BIN)/pytest -m slow
 
 # Chromium for the tests that open reports. As root on Debian it is installed, elsewhere asked for.
 browser:

@@ -1,6 +1,7 @@
 """Kinds of option values, checked before anything starts."""
 
 import math
+from pathlib import Path
 from typing import Any
 
 import click
@@ -29,7 +30,7 @@ class _ServerUrl(click.ParamType[str]):
     name = "url"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        from s2l.serving_adapter.realtime.client import check_url
+        from s2l.serving_adapter.realtime.server_url import check_url
 
         try:
             return check_url(str(value))
@@ -38,4 +39,6 @@ class _ServerUrl(click.ParamType[str]):
 
 
 POSITIVE = _Positive()
+TOKENIZER = click.Path(path_type=Path)
+"""A ``tokenizer.json``, or the folder that it is in."""
 SERVER_URL = _ServerUrl()

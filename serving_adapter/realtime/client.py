@@ -4,82 +4,16 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
 
-from s2l.serving_adapter.base import (
-    Finished,
-    Prefilled,
-    Prompt,
-    ServerEvent,
-    ServerInfo,
-    ServingError,
-    TextDelta,
-    Usage,
-)
-from s2l.serving_adapter.realtime.context_items import ContextItems, create_item
+from s2l.serving_adapter.base import Prompt, ServerInfo, ServingError
+from s2l.serving_adapter.realtime.session import PreparedSession
 
 ROUTE: Final = "/v1/realtime"
 CONNECT_TIMEOUT_S: Final = 10.0
 MAX_FRAME_BYTES: Final = 64 * 2**20
-_encode = msgspec.json.encode
-
-
-class Reported(msgspec.Struct, frozen=True):
-    """The extension's fields of a server event."""
-
-    tokens: int | None = None
-
-
-class Problem(msgspec.Struct, frozen=True):
-    """The API's error object."""
-
-    message: str = ""
-    code: str | None = None
-    type: str | None = None
-
-
-class CachedDetails(msgspec.Struct, frozen=True):
-    cached_tokens: int | None = None
-
-
-class Invalidated(msgspec.Struct, frozen=True):
-    invalidated_tokens: int | None = None
-
-
-class UsageObject(msgspec.Struct, frozen=True):
-    s2l: Invalidated | None = None
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    input_token_details: CachedDetails | None = None
-
-
-class StatusDetails(msgspec.Struct, frozen=True):
-    reason: str | None = None
-    error: Problem | None = None
-
-
-class ResponseObject(msgspec.Struct, frozen=True):
-    status: str = ""
-    status_details: StatusDetails | None = None
-    usage: UsageObject | None = None
-
-
-class ServerFrame(msgspec.Struct, frozen=True):
-    """The fields of server events that matter here; others are skipped while decoding."""
-
-    type: str
-    delta: str = ""
-    item_ids: list[str] = []
-    tokens: int | None = None
-    s2l: Reported | None = None
-    error: Problem | None = None
-    response: ResponseObject | None = None
-
-
-_decoder = msgspec.json.Decoder(ServerFrame)
 
 
 class RealtimeAdapter:
@@ -147,9 +81,9 @@ class RealtimeAdapter:
         """Count tokens by vLLM's ``/tokenize``."""
         return [len(ids) for ids in await _gather(self._tokenize(text) for text in texts)]
 
-    def prepare(self, prompt: Prompt) -> "PreparedSession":
+    def prepare(self, prompt: Prompt) -> PreparedSession:
         """Encode all frames that the prompt takes."""
-        return PreparedSession(self, prompt, extended=self._extended, model=self._model)
+        return PreparedSession(self.connect, prompt, extended=self._extended, model=self._model)
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
@@ -200,127 +134,6 @@ class RealtimeAdapter:
             raise ServingError("connect", f"{self._url}{path}: {error}") from None
 
 
-class PreparedSession:
-    """The frames of one request, encoded."""
-
-    def __init__(
-        self, adapter: RealtimeAdapter, prompt: Prompt, *, extended: bool, model: str
-    ) -> None:
-        self._adapter = adapter
-        self.setup = _frame(_session_update(prompt, extended=extended, model=model))
-        items = ContextItems()
-        self.chunks = tuple(tuple(map(_frame, items.apply(chunk))) for chunk in prompt.chunks)
-        self.last_items = items.last_items
-        create = {"max_output_tokens": prompt.max_output_tokens, "output_modalities": ["text"]}
-        self.ask = (
-            _frame(create_item("question", prompt.question)),
-            _frame({"type": "response.create", "response": create}),
-        )
-
-    @asynccontextmanager
-    async def open(self) -> AsyncIterator["RealtimeSession"]:
-        """Connect and set the session up."""
-        async with self._adapter.connect() as socket:
-            session = RealtimeSession(socket, self)
-            await session.send(self.setup)
-            yield session
-
-
-class RealtimeSession:
-    """One request on one WebSocket."""
-
-    def __init__(self, socket: aiohttp.ClientWebSocketResponse, prepared: PreparedSession) -> None:
-        self._socket = socket
-        self._prepared = prepared
-        self._reported = 0
-        self._sent = 0
-
-    async def send_chunk(self, index: int) -> None:
-        """Send context chunk ``index``."""
-        self._sent = index + 1
-        for frame in self._prepared.chunks[index]:
-            await self.send(frame)
-
-    async def ask(self) -> None:
-        """Send the question and ask for the answer."""
-        for frame in self._prepared.ask:
-            await self.send(frame)
-
-    async def send(self, frame: str) -> None:
-        """Send one frame. Raises ServingError when the server is gone."""
-        try:
-            await self._socket.send_str(frame)
-        except (aiohttp.ClientError, OSError) as error:
-            raise ServingError("disconnected", f"sending failed: {error}") from None
-
-    async def events(self) -> AsyncIterator[ServerEvent]:
-        """What the server says, until the answer is complete."""
-        async for message in self._socket:
-            if message.type is not aiohttp.WSMsgType.TEXT:
-                break
-            for event in self._read(message.data):
-                yield event
-                if isinstance(event, Finished):
-                    return
-        raise ServingError(
-            "disconnected", f"closed before the end (code {self._socket.close_code})"
-        )
-
-    def _read(self, data: str) -> list[ServerEvent]:
-        try:
-            frame = _decoder.decode(data)
-        except msgspec.DecodeError as error:
-            raise ServingError("protocol", f"not a Realtime event: {error}") from None
-        if frame.type == "response.output_text.delta" and frame.delta:
-            return [TextDelta(frame.delta, frame.s2l.tokens if frame.s2l else None)]
-        if frame.type == "s2l.prefilled":
-            return self._prefilled(frame)
-        if frame.type == "error":
-            problem = frame.error or Problem()
-            raise ServingError("rejected", f"{problem.code or problem.type}: {problem.message}")
-        if frame.type == "response.done":
-            return [_finished(frame.response or ResponseObject())]
-        return []
-
-    def _prefilled(self, frame: ServerFrame) -> list[ServerEvent]:
-        """Chunks that were sent, not reported before, and whose last item the server now holds."""
-        held = set(frame.item_ids)
-        last_items = self._prepared.last_items
-        done = [i for i in range(self._reported, self._sent) if last_items[i] in held]
-        if done:
-            self._reported = done[-1] + 1
-        return [Prefilled(index, frame.tokens or 0) for index in done]
-
-
-def _finished(response: ResponseObject) -> Finished:
-    details = response.status_details or StatusDetails()
-    if response.status not in ("completed", "incomplete"):
-        message = details.error.message if details.error else ""
-        raise ServingError("server_error", f"response {response.status}: {message}")
-    usage = response.usage or UsageObject()
-    cached = usage.input_token_details.cached_tokens if usage.input_token_details else None
-    reason = "length" if details.reason == "max_output_tokens" else (details.reason or "stop")
-    invalidated = usage.s2l.invalidated_tokens if usage.s2l else None
-    counted = Usage(usage.input_tokens, cached, usage.output_tokens, invalidated)
-    return Finished(counted, reason)
-
-
-def _session_update(prompt: Prompt, *, extended: bool, model: str) -> dict[str, Any]:
-    session: dict[str, Any] = {
-        "type": "realtime",
-        "model": model,
-        "instructions": prompt.instructions,
-        "output_modalities": ["text"],
-    }
-    if extended:
-        session["s2l"] = {"cache_salt": prompt.cache_salt, "report": True, "temperature": 0.0}
-    return {"type": "session.update", "session": session}
-
-
-def _frame(event: dict[str, Any]) -> str:
-    return _encode(event).decode()
-
-
 def _server_info(model: str, own: dict[str, Any]) -> ServerInfo:
     settings = {k: v for k, v in own.items() if k not in ("engine", "engine_version", "settings")}
     return ServerInfo(
@@ -341,21 +154,3 @@ async def _gather(coroutines: Any, *, at_once: int = 16) -> list[Any]:
             return await coroutine
 
     return await asyncio.gather(*(gated(c) for c in coroutines))
-
-
-def check_url(url: str) -> str:
-    """The address of a server, checked.
-
-    Raises:
-        ValueError: it is not an ``http://`` or ``https://`` address with a host.
-    """
-    parts = urlsplit(url)
-    if parts.username or parts.password:
-        raise ValueError("credentials do not belong into the address; set S2L_API_KEY")
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"{url!r} is not a server address; write http://HOST:PORT")
-    try:
-        _ = parts.port
-    except ValueError:
-        raise ValueError(f"{url!r} has no valid port; write http://HOST:PORT") from None
-    return url

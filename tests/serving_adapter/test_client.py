@@ -19,8 +19,9 @@ from s2l.serving_adapter.base import (
 )
 from s2l.serving_adapter.mock.engine import Latencies, MockEngine
 from s2l.serving_adapter.mock.server import MockServer
-from s2l.serving_adapter.realtime.client import RealtimeAdapter, check_url
+from s2l.serving_adapter.realtime.client import RealtimeAdapter
 from s2l.serving_adapter.realtime.context_items import ContextItems
+from s2l.serving_adapter.realtime.server_url import check_url
 
 
 def _chunk(*texts: str, replaces: bool = False) -> ContextChunk:

@@ -1,0 +1,82 @@
+"""The fields of a Realtime server's events that a client needs; others are skipped."""
+
+import msgspec
+
+from s2l.serving_adapter.base import Finished, ServingError, Usage
+
+
+class Reported(msgspec.Struct, frozen=True):
+    """The extension's fields of a server event."""
+
+    tokens: int | None = None
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """The API's error object."""
+
+    message: str = ""
+    code: str | None = None
+    type: str | None = None
+
+
+class CachedDetails(msgspec.Struct, frozen=True):
+    cached_tokens: int | None = None
+
+
+class Invalidated(msgspec.Struct, frozen=True):
+    invalidated_tokens: int | None = None
+
+
+class UsageObject(msgspec.Struct, frozen=True):
+    s2l: Invalidated | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    input_token_details: CachedDetails | None = None
+
+
+class StatusDetails(msgspec.Struct, frozen=True):
+    reason: str | None = None
+    error: Problem | None = None
+
+
+class ResponseObject(msgspec.Struct, frozen=True):
+    status: str = ""
+    status_details: StatusDetails | None = None
+    usage: UsageObject | None = None
+
+
+class ServerFrame(msgspec.Struct, frozen=True):
+    """The fields of server events that matter here; others are skipped while decoding."""
+
+    type: str
+    delta: str = ""
+    item_ids: list[str] = []
+    tokens: int | None = None
+    s2l: Reported | None = None
+    error: Problem | None = None
+    response: ResponseObject | None = None
+
+
+_decoder = msgspec.json.Decoder(ServerFrame)
+
+
+def decode_frame(data: str) -> ServerFrame:
+    """Read one frame of a server. Raises ServingError when it is no event."""
+    try:
+        return _decoder.decode(data)
+    except msgspec.DecodeError as error:
+        raise ServingError("protocol", f"not a Realtime event: {error}") from None
+
+
+def finished(response: ResponseObject) -> Finished:
+    """The end of an answer. Raises ServingError when the response failed."""
+    details = response.status_details or StatusDetails()
+    if response.status not in ("completed", "incomplete"):
+        message = details.error.message if details.error else ""
+        raise ServingError("server_error", f"response {response.status}: {message}")
+    usage = response.usage or UsageObject()
+    cached = usage.input_token_details.cached_tokens if usage.input_token_details else None
+    reason = "length" if details.reason == "max_output_tokens" else (details.reason or "stop")
+    invalidated = usage.s2l.invalidated_tokens if usage.s2l else None
+    counted = Usage(usage.input_tokens, cached, usage.output_tokens, invalidated)
+    return Finished(counted, reason)
