@@ -5,6 +5,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 import aiohttp
+import msgspec
 
 from s2l.serving_adapter.base import (
     Finished,
