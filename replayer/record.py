@@ -19,6 +19,7 @@ class ChunkRecord:
     tokens: int | None
     context_tokens: int | None = None
     kept_tokens: int | None = None
+    doc_ids: tuple[str, ...] = ()
     sent_us: int | None = None
     prefilled_us: int | None = None
 

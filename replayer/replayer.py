@@ -73,6 +73,7 @@ def _record(
             tokens=tokens,
             context_tokens=total,
             kept_tokens=kept,
+            doc_ids=chunk.doc_ids,
         )
         for seq, (chunk, (tokens, total, kept)) in enumerate(sized)
     ]

@@ -53,11 +53,13 @@ CHUNK_SCHEMA: Final = pa.schema(
         pa.field("tokens", pa.int32()),
         pa.field("context_tokens", pa.int32()),
         pa.field("kept_tokens", pa.int32()),
+        pa.field("doc_ids", pa.list_(pa.string())),
     ]
 )
-"""One row per context chunk that its delivery sends. ``tokens`` are those of its documents,
-``context_tokens`` those of the whole context after it, and ``kept_tokens`` those of the context
-before it that the context after it still begins with. ``arrival_intended_us`` is when the trace
+"""One row per context chunk that its delivery sends. ``tokens`` are those of its documents
+``doc_ids``, in their places; ``context_tokens`` those of the whole context after it, and
+``kept_tokens`` those of the context before it that the context after it still begins with.
+``kind`` is ``append`` or ``replace``. ``arrival_intended_us`` is when the trace
 has it arrive, ``send_intended_us`` when this delivery is to send it (the same when streaming),
 ``prefilled_us`` when the server said that it holds it (null where the server does not say)."""
 

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 from s2l.reports import metrics
 from s2l.reports.answers import AnswerQuality, References
 from s2l.reports.percentiles import Distribution
+from s2l.reports.updates import Updates
 
 UNSENT = "unsent"
 
@@ -109,6 +110,7 @@ class DeliverySummary:
     outcomes: Outcomes
     latencies: Latencies
     throughput: Throughput
+    updates: Updates
     quality: AnswerQuality
 
     @classmethod
@@ -123,5 +125,6 @@ class DeliverySummary:
             outcomes=Outcomes.of(mine),
             latencies=Latencies.of(mine, sent),
             throughput=Throughput.of(mine),
+            updates=Updates.of(mine, sent),
             quality=AnswerQuality.of(mine, references),
         )

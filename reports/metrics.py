@@ -1,8 +1,8 @@
 """One function per metric, over the columns of a run's tables.
 
 A function takes a table with the columns of ``REQUEST_SCHEMA`` (or ``CHUNK_SCHEMA``) and gives
-seconds as float64, aligned with its rows; NaN where the metric is not defined for that row. Which
-rows count is the caller's choice: latencies are taken over ``succeeded`` requests.
+seconds or a ratio as float64, aligned with its rows; NaN where the metric is not defined for that
+row. Which rows count is the caller's choice: latencies are taken over ``succeeded`` requests.
 """
 
 import numpy as np
@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 Floats = npt.NDArray[np.float64]
+Booleans = npt.NDArray[np.bool_]
 
 US_PER_S = 1e6
 
@@ -142,3 +143,51 @@ def prefill_hidden(requests: pa.Table) -> Floats:
     prompt = column(requests, "prompt_tokens")
     prompt[~(prompt > 0)] = np.nan
     return column(requests, "cached_tokens") / prompt
+
+
+def prefill_work(requests: pa.Table) -> Floats:
+    """Tokens prefilled / tokens in the final prompt: 1 where nothing was prefilled in vain.
+
+    (prompt tokens + invalidated tokens) / prompt tokens, as the server's usage has them; NaN where
+    it does not say. With caches that sessions share it is an upper bound: what others prefilled
+    counts as if it had been prefilled again.
+    """
+    prompt = column(requests, "prompt_tokens")
+    prompt[~(prompt > 0)] = np.nan
+    return (prompt + column(requests, "invalidated_tokens")) / prompt
+
+
+def reuse(chunks: pa.Table) -> Floats:
+    """Share of the context before it that a replacing chunk kept: kept tokens / tokens before.
+
+    NaN for a chunk that only appends, where the context before was empty, and where tokens are not
+    known. Chunks of all requests may be mixed, in any order.
+    """
+    order = pc.sort_indices(chunks, [("request_id", "ascending"), ("seq", "ascending")])
+    ordered = chunks.take(order)
+    context = column(ordered, "context_tokens")
+    before = np.r_[np.nan, context][: context.size]
+    before[_starts(ordered) | ~(before > 0)] = np.nan
+    before[~replaces(ordered)] = np.nan
+    found = np.empty(context.size)
+    found[order.to_numpy()] = column(ordered, "kept_tokens") / before
+    return found
+
+
+def replaces(chunks: pa.Table) -> Booleans:
+    """Whether each chunk is the whole context anew, and not an addition to it."""
+    return np.asarray(pc.equal(chunks["kind"], "replace").to_numpy(), dtype=np.bool_)
+
+
+def chunks_per_request(requests: pa.Table, chunks: pa.Table) -> Floats:
+    """How many of the chunks belong to each request."""
+    ids = requests["request_id"].combine_chunks()
+    owner = pc.index_in(chunks["request_id"], value_set=ids).drop_null().to_numpy()
+    return np.bincount(owner, minlength=requests.num_rows).astype(np.float64)
+
+
+def _starts(ordered: pa.Table) -> Booleans:
+    """Whether each chunk is the first of its request, in chunks that are ordered by request."""
+    codes = ordered["request_id"].combine_chunks().dictionary_encode().indices.to_numpy()
+    starts: Booleans = np.r_[True, codes[1:] != codes[:-1]][: codes.size]
+    return starts

@@ -13,12 +13,14 @@ from s2l.reports.chart_style import Spec
 from s2l.reports.headline import Headline, headline
 from s2l.reports.life import Life, typical
 from s2l.reports.metrics import succeeded, ttft_s
+from s2l.reports.pool_view import PoolView
 from s2l.reports.provenance import Fact, command, facts
 from s2l.reports.query_table import QueryTable, query_table
 from s2l.reports.summary import Summary, references_of, summarize_tables
 from s2l.reports.timeline_chart import timeline
 from s2l.reports.ttft_chart import CcdfChart, ttft_ccdf
 from s2l.reports.units import Unit, counted
+from s2l.reports.update_table import update_groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +43,14 @@ class FailureRow:
 
 @dataclass(frozen=True, slots=True)
 class LifeView:
-    """The query whose life is drawn, the chart and the times in words."""
+    """The query whose life is drawn; its pool too where what was sent was replaced."""
 
     query_id: str
     text: str
     choice: str
     lives: tuple[Life, ...]
     chart: Spec
+    pool: PoolView | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +96,11 @@ class RunView:
             facts=facts(run.info),
         )
 
-    def latencies(self) -> list[tables.LatencyGroup]:
+    def latencies(self) -> list[tables.PercentileGroup]:
         """Percentiles of the latencies."""
         return tables.latency_groups(self.summary, tables.LATENCIES)
 
-    def lags(self) -> list[tables.LatencyGroup]:
+    def lags(self) -> list[tables.PercentileGroup]:
         """Percentiles of how late the client itself was."""
         return tables.latency_groups(self.summary, tables.LAGS)
 
@@ -108,6 +111,10 @@ class RunView:
     def throughput(self) -> list[tables.FigureRow]:
         """Requests, rates and tokens."""
         return tables.figures(self.summary, tables.REQUESTS + tables.THROUGHPUT)
+
+    def updates(self) -> list[tables.PercentileGroup]:
+        """Percentiles of what updates of context did; empty where nothing was replaced."""
+        return update_groups(self.summary)
 
     def quality(self) -> list[tables.FigureRow]:
         """Answer scores."""
@@ -161,7 +168,8 @@ def _life(
     paired = summary.gain is not None and len(lives) > 1
     choice = "whose gain is nearest the median" if paired else "whose TTFT is nearest the median"
     query_id = lives[0].query_id
-    return LifeView(query_id, texts.get(query_id, query_id), choice, lives, timeline(lives))
+    text, pool = texts.get(query_id, query_id), PoolView.of(lives)
+    return LifeView(query_id, text, choice, lives, timeline(lives), pool)
 
 
 def _failures(summary: Summary) -> tuple[FailureRow, ...]:

@@ -15,7 +15,7 @@ GAIN: Final = "wait / stream"
 
 
 @dataclass(frozen=True, slots=True)
-class LatencyRow:
+class PercentileRow:
     """One delivery's percentiles of one metric, or the gain at each of them."""
 
     delivery: str
@@ -24,13 +24,13 @@ class LatencyRow:
 
 
 @dataclass(frozen=True, slots=True)
-class LatencyGroup:
+class PercentileGroup:
     """One metric, in one unit, for each delivery."""
 
     title: str
     unit: str
     explains: str
-    rows: tuple[LatencyRow, ...]
+    rows: tuple[PercentileRow, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ def level_labels(summary: Summary) -> list[str]:
     return [LABELS[name] for name in levels(summary)]
 
 
-def latency_groups(summary: Summary, metrics: dict[str, tuple[str, str]]) -> list[LatencyGroup]:
+def latency_groups(summary: Summary, metrics: dict[str, tuple[str, str]]) -> list[PercentileGroup]:
     """The named distributions of ``Latencies``, each in a unit that fits it."""
     return [_group(summary, name, title, explains) for name, (title, explains) in metrics.items()]
 
@@ -140,22 +140,22 @@ def _succeeded(one: DeliverySummary) -> str:
     return f"{one.outcomes.succeeded:,} of {one.outcomes.planned:,}"
 
 
-def _group(summary: Summary, name: str, title: str, explains: str) -> LatencyGroup:
+def _group(summary: Summary, name: str, title: str, explains: str) -> PercentileGroup:
     shown = levels(summary)
     found: list[tuple[str, Distribution]] = [
         (one.delivery, getattr(one.latencies, name)) for one in summary.deliveries
     ]
     unit = Unit.fitting(each.level(level) for _, each in found for level in shown)
     rows = tuple(
-        LatencyRow(delivery, each.n, tuple(unit.text(each.level(level)) for level in shown))
+        PercentileRow(delivery, each.n, tuple(unit.text(each.level(level)) for level in shown))
         for delivery, each in found
     )
     if name == "ttft_s" and summary.gain is not None:
         rows += (_gain_row(summary.gain, shown),)
-    return LatencyGroup(title, unit.name, explains, rows)
+    return PercentileGroup(title, unit.name, explains, rows)
 
 
-def _gain_row(gain: StreamingGain, shown: list[str]) -> LatencyRow:
+def _gain_row(gain: StreamingGain, shown: list[str]) -> PercentileRow:
     """Wait / stream at each percentile of both sides, over the paired queries."""
     by_name = {side.percentile: times(side.ratio) for side in gain.sides}
-    return LatencyRow(GAIN, gain.pairs, tuple(by_name[level] for level in shown))
+    return PercentileRow(GAIN, gain.pairs, tuple(by_name[level] for level in shown))

@@ -1,5 +1,6 @@
 """A run's summary on a terminal: verdict, headline, then the figures."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from rich import box
@@ -10,6 +11,7 @@ from rich.text import Text
 from s2l.reports import tables
 from s2l.reports.headline import headline
 from s2l.reports.summary import Summary
+from s2l.reports.update_table import update_groups
 
 _VERDICT_STYLE: Final = {"valid": "bold green", "degraded": "bold yellow", "invalid": "bold red"}
 _DELIVERY_STYLE: Final = {"stream": "blue", "wait": "yellow"}
@@ -24,7 +26,10 @@ def print_summary(summary: Summary, console: Console) -> None:
         console.print(Text(remark, "dim"))
     if not summary.deliveries:
         return
-    console.print(_latencies(summary))
+    lags_too = tables.latency_groups(summary, tables.LATENCIES | tables.LAGS)
+    console.print(_percentiles(summary, lags_too))
+    if updates := update_groups(summary):
+        console.print(_percentiles(summary, updates))
     console.print(_figures(summary))
     if parity := tables.parity_text(summary):
         console.print(Text(parity))
@@ -39,13 +44,13 @@ def _print_verdict(summary: Summary, console: Console) -> None:
         console.print(Text(f"- {finding.check} ({finding.severity}): {finding.text}"))
 
 
-def _latencies(summary: Summary) -> Table:
+def _percentiles(summary: Summary, groups: Sequence[tables.PercentileGroup]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
     table.add_column("")
     table.add_column("delivery")
     for name in ("n", *tables.level_labels(summary)):
         table.add_column(name, justify="right", no_wrap=True)
-    for group in tables.latency_groups(summary, tables.LATENCIES | tables.LAGS):
+    for group in groups:
         for position, row in enumerate(group.rows):
             label = f"{group.title}, {group.unit}" if position == 0 else ""
             table.add_row(label, _delivery(row.delivery), f"{row.n:,}", *row.cells)

@@ -3,7 +3,8 @@
 import asyncio
 import os
 import sys
-from contextlib import AsyncExitStack, ExitStack
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -97,32 +98,43 @@ def replay(
     )
     opened = Trace.open(trace or newest_trace())
     path = out or new_folder(RUNS, "replay")
-    info = asyncio.run(replay_into(path, opened, options, target))
+    info = asyncio.run(_replay(path, opened, options, target))
     return conclude(path, info, strict=strict, as_json=as_json)
 
 
+async def _replay(path: Path, trace: Trace, options: ReplayOptions, target: str | None) -> RunInfo:
+    async with server_at(target) as url:
+        return await replay_into(path, trace, options, url, embedded=target is None)
+
+
+@asynccontextmanager
+async def server_at(target: str | None) -> AsyncIterator[str]:
+    """The address of the target, or of an engine that is started for it."""
+    if target is not None:
+        yield target
+        return
+    model = await asyncio.to_thread(model_to_serve, None)
+    async with embedded_server(model) as server:
+        yield server.url
+
+
 async def replay_into(
-    path: Path, trace: Trace, options: ReplayOptions, target: str | None
+    path: Path, trace: Trace, options: ReplayOptions, url: str, *, embedded: bool
 ) -> RunInfo:
-    """Replay against the target, or against an engine started for it, with progress."""
-    async with AsyncExitStack() as stack:
-        url = target
-        if url is None:
-            server = embedded_server(await asyncio.to_thread(model_to_serve, None))
-            url = (await stack.enter_async_context(server)).url
-        adapter = await stack.enter_async_context(adapter_for(url))
-        display = stack.enter_context(_Display())
-        experiment = Experiment(
-            trace,
-            adapter,
-            options,
-            url=url,
-            embedded=target is None,
-            command=["s2l", *sys.argv[1:]],
-            observer=display.observer,
-        )
-        say(f"replaying {trace.path} against {url}")
-        return await experiment.run(path)
+    """Replay against the server at ``url`` into a run folder, with progress."""
+    async with adapter_for(url) as adapter:
+        with _Display() as display:
+            experiment = Experiment(
+                trace,
+                adapter,
+                options,
+                url=url,
+                embedded=embedded,
+                command=["s2l", *sys.argv[1:]],
+                observer=display.observer,
+            )
+            say(f"replaying {trace.path} against {url}")
+            return await experiment.run(path)
 
 
 def adapter_for(url: str) -> ServingAdapter:

@@ -209,6 +209,8 @@ async def test_replaced_context_is_replayed_in_both_deliveries(
     assert [c["kept_tokens"] for c in chunks] == [0, 0, 22, 33]
     waited = [c for c in run.chunks().to_pylist() if c["request_id"] == "wait-00000"]
     assert [(c["kind"], c["tokens"]) for c in waited] == [("replace", 33), ("append", 11)]
+    assert [len(c["doc_ids"]) for c in chunks] == [2, 2, 3, 1]
+    assert [c["doc_ids"] for c in waited] == [c["doc_ids"] for c in chunks[2:]]
 
 
 async def test_stable_order_keeps_more_than_the_searchs_order(

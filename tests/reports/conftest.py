@@ -41,3 +41,9 @@ def make_run(synthetic: ModuleType, tmp_path: Path) -> Callable[..., Run]:
 def realistic(synthetic: ModuleType, tmp_path: Path) -> Run:
     """12 queries in both deliveries, one of them timed out."""
     return Run.open(synthetic.realistic(tmp_path / "replay-20251129"))
+
+
+@pytest.fixture
+def changing(synthetic: ModuleType, tmp_path: Path) -> Run:
+    """12 queries in both deliveries, whose context is replaced 8 times when streaming."""
+    return Run.open(synthetic.changing(tmp_path / "replay-changing"))

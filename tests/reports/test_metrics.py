@@ -79,6 +79,44 @@ def test_nothing_divides_by_zero(synthetic: ModuleType) -> None:
     assert metrics.request_rate(table) is None
 
 
+def test_prefill_work_counts_what_was_thrown_away(synthetic: ModuleType) -> None:
+    rows = [
+        synthetic.request(prompt_tokens=200, invalidated_tokens=50, cached_tokens=190),
+        synthetic.request(prompt_tokens=200, invalidated_tokens=0),
+        synthetic.request(prompt_tokens=200, invalidated_tokens=None),
+        synthetic.request(prompt_tokens=0, invalidated_tokens=9),
+        synthetic.request(prompt_tokens=None),
+    ]
+    found = metrics.prefill_work(synthetic.request_table(*rows))
+    np.testing.assert_array_equal(found, [1.25, 1.0, np.nan, np.nan, np.nan])
+
+
+def test_reuse_compares_with_the_chunk_before_of_the_same_request() -> None:
+    # request, seq, kind, tokens of the context after it, tokens kept; in no order
+    found = [
+        ("b", 1, "replace", 80, 30),
+        ("a", 0, "replace", 100, 0),
+        ("a", 2, "append", 90, 60),
+        ("b", 0, "append", 40, 0),
+        ("a", 1, "replace", 60, 25),
+        ("a", 3, "replace", 90, 90),
+        ("c", 0, "replace", 0, 0),
+        ("c", 1, "replace", 50, 0),
+        ("d", 0, "append", None, None),
+        ("d", 1, "replace", None, None),
+        ("e", 0, "append", 10, 0),
+        ("e", 1, "replace", 10, 0),
+    ]
+    names = ("request_id", "seq", "kind", "context_tokens", "kept_tokens")
+    times = {"arrival_intended_us": 0, "send_intended_us": 0}
+    rows = [times | dict(zip(names, row, strict=True)) for row in found]
+    chunks = pa.Table.from_pylist(rows, schema=CHUNK_SCHEMA)
+    nan = np.nan
+    expected = [0.75, nan, nan, nan, 0.25, 1.0, nan, nan, nan, nan, nan, 0.0]
+    np.testing.assert_array_equal(metrics.reuse(chunks), expected)
+    assert metrics.reuse(CHUNK_SCHEMA.empty_table()).size == 0
+
+
 def test_no_requests(synthetic: ModuleType) -> None:
     table = synthetic.request_table()
     assert metrics.ttft_s(table).size == 0

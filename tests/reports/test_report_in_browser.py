@@ -72,6 +72,32 @@ def test_opens_from_disk(browser, report: Path, width: int, scheme: str) -> None
     opened.page.close()
 
 
+@pytest.mark.parametrize(("width", "scheme"), [(1100, "dark"), (360, "light")])
+def test_a_changing_context_is_drawn(
+    browser, changing: Run, tmp_path: Path, width: int, scheme: str
+) -> None:
+    path = tmp_path / "report.html"
+    write_html(changing, path)
+    page = (opened := Opened(browser, path, width, scheme)).page
+    assert page.locator(".chart svg.marks").count() == 3
+    bars = page.locator("#run1-pool svg.marks .mark-rect path")
+    assert bars.count() > 12
+    bars.last.hover()
+    assert page.locator(".tip").inner_text().startswith("document: ")
+    fills = {"dark": ["rgb(109, 183, 242)", "rgb(44, 52, 59)"]}
+    fills["light"] = ["rgb(11, 98, 168)", "rgb(225, 229, 233)"]
+    found = bars.evaluate_all("nodes => [...new Set(nodes.map(n => getComputedStyle(n).fill))]")
+    assert sorted(found) == sorted(fills[scheme])
+    rows = page.locator(".updates tbody tr")
+    assert not rows.first.is_visible()
+    page.locator(".updates summary").press("Enter")
+    assert rows.first.is_visible()
+    assert rows.count() == 9
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    opened.assert_quiet(path)
+    page.close()
+
+
 def test_charts_follow_the_scheme(browser, report: Path) -> None:
     opened = Opened(browser, report, 1100, "light")
     label = opened.page.locator(".chart svg.marks text").first

@@ -1,0 +1,1 @@
+"""Outside formats: one module each, and one registry."""

@@ -1,0 +1,1 @@
+"""Synthetic workloads: shapes, and texts of exact lengths."""
