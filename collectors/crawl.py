@@ -2,18 +2,28 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from s2l.collectors.collect import OnProgress, Progress, collect
-from s2l.collectors.extractor import Extractor
+from s2l.collectors.crawl_settings import CrawlSettings
 from s2l.collectors.failure import Failure
-from s2l.collectors.fetch import Fetched, Fetcher, FetchLimits, PageFetcher
+from s2l.collectors.page_fetching import PageFetching
+from s2l.collectors.page_reader import PageReader, ReadPage
 from s2l.collectors.record import Clock, Recorder
 from s2l.collectors.record_log import TraceSink
-from s2l.collectors.search import SearchHit, SearchProvider, search_provider
+from s2l.collectors.searching.api_client import ApiClient
+from s2l.collectors.searching.base import SearchHit, SearchProvider
+from s2l.collectors.searching.registry import (
+    Access,
+    MakeProvider,
+    SearchSettings,
+    search_provider,
+)
+from s2l.collectors.well_formed import readable
 from s2l.workloads.arrival import ArrivalKind
 from s2l.workloads.document import Document
 from s2l.workloads.query import Query
@@ -22,18 +32,17 @@ from s2l.workloads.query import Query
 class CrawlCollector:
     """Retrieves as a web search agent does.
 
-    The ``search`` arrival has the hits in its ``meta``. Each page is one ``append``, failed or
-    not, with ``url`` and ``rank`` (0 is the best hit) in its ``meta``, and durations in
-    microseconds: ``first_byte_us`` and ``fetch_us`` from the request to the headers and to the
-    end of the body, ``extract_us`` from there to the text, the wait for a free worker included.
+    The ``search`` arrival has the provider's name and the hits in its ``meta``. Each page is one
+    ``append``, failed or not, with ``url`` and ``rank`` (0 is the best hit) in its ``meta``, and
+    durations in microseconds: ``first_byte_us`` and ``fetch_us`` from the start to the headers
+    and to the end of the body (or to where a browser was done with it), ``extract_us`` from there
+    to the text, the wait for a free worker included. Part of ``first_byte_us`` are ``wait_us``
+    (for a turn at the site, and between attempts), ``dns_us`` and ``connect_us``.
     """
 
-    def __init__(
-        self, search: SearchProvider, fetcher: PageFetcher, extractor: Extractor, *, hits: int = 7
-    ) -> None:
+    def __init__(self, search: SearchProvider, reader: PageReader, *, hits: int = 7) -> None:
         self._search = search
-        self._fetcher = fetcher
-        self._extractor = extractor
+        self._reader = reader
         self._hits = hits
 
     async def retrieve(self, query: Query, record: Recorder) -> None:
@@ -45,14 +54,19 @@ class CrawlCollector:
 
     async def _find(self, query: Query, record: Recorder) -> list[SearchHit]:
         start_us = record.now_us()
+        meta: dict[str, Any] = {"provider": self._search.name}
         try:
-            hits = await self._search.search(query.text, self._hits)
+            hits = await self._search.search(query, self._hits)
         except Failure as failed:
             record.arrived(
-                ArrivalKind.SEARCH, start_us=start_us, status=failed.status, detail=failed.detail
+                ArrivalKind.SEARCH,
+                start_us=start_us,
+                status=failed.status,
+                detail=failed.detail,
+                meta=meta,
             )
             return []
-        meta = {"hits": [asdict(hit) for hit in hits]}
+        meta["hits"] = [asdict(hit) for hit in hits]
         record.arrived(ArrivalKind.SEARCH, start_us=start_us, meta=meta)
         return hits
 
@@ -62,27 +76,54 @@ class CrawlCollector:
         documents: tuple[Document, ...] = ()
         status: dict[str, str] = {}
         try:
-            page = await self._fetcher.fetch(hit.url, record.now_us)
-            meta["first_byte_us"] = page.first_byte_us - start_us
-            meta["fetch_us"] = page.body_us - start_us
-            documents = (await self._document(page, hit),)
-            meta["extract_us"] = record.now_us() - page.body_us
+            read = await self._reader.read(hit.url, start_us, record.now_us)
+            documents = (_document(read, hit),)
+            meta |= {**read.page.meta(start_us), **read.found.meta}
+            meta["extract_us"] = record.now_us() - read.page.body_us
         except Failure as failed:
             status = {"status": failed.status, "detail": failed.detail}
+            meta |= failed.meta
         record.arrived(
             ArrivalKind.APPEND, start_us=start_us, documents=documents, meta=meta, **status
         )
 
-    async def _document(self, page: Fetched, hit: SearchHit) -> Document:
-        fetched_utc = datetime.now(UTC).isoformat(timespec="seconds")
-        found = await self._extractor.extract(page)
-        return Document.of_text(
-            url=page.url,
-            title=found.title or hit.title,
-            text=found.text,
-            mime=page.mime,
-            fetched_utc=fetched_utc,
-        )
+
+def _document(read: ReadPage, hit: SearchHit) -> Document:
+    return Document.of_text(
+        url=read.page.url,
+        title=read.found.title or readable(hit.title),
+        text=read.found.text,
+        mime=read.page.mime,
+        fetched_utc=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Crawl:
+    """A crawl that is ready to begin. ``waiting`` says how many requests wait for which site."""
+
+    collector: CrawlCollector
+    waiting: Callable[[], Mapping[str, int]]
+
+
+@asynccontextmanager
+async def open_crawl(
+    search: MakeProvider, settings: CrawlSettings | None = None, *, hits: int = 7
+) -> AsyncIterator[Crawl]:
+    """Start all that a crawl needs: connections, worker processes, perhaps a browser.
+
+    Raises:
+        ExtractorError: the worker processes do not start.
+        BrowserUnavailable: a browser is asked for, and there is none.
+    """
+    settings = settings or CrawlSettings()
+    async with (
+        PageFetching(settings) as fetching,
+        ApiClient(user_agent=settings.manners.user_agent) as client,
+    ):
+        provider = search(Access(fetching.pages, client))
+        collector = CrawlCollector(provider, fetching.reader, hits=hits)
+        yield Crawl(collector, fetching.throttle.waiting)
 
 
 async def collect_crawl(
@@ -93,26 +134,31 @@ async def collect_crawl(
     provider: str = "site",
     hits: int = 7,
     concurrency: int = 8,
-    limits: FetchLimits | None = None,
-    extract_workers: int | None = None,
+    settings: CrawlSettings | None = None,
     clock: Clock = time.monotonic_ns,
     progress: OnProgress | None = None,
 ) -> Progress:
     """Crawl for every query and record it into ``writer``, which is flushed but not finished.
 
     ``search_url`` is the provider's address with ``{query}`` and ``{n}`` in it. Worker processes
-    are warm before the first query starts. See ``collect`` for cancellation and ``progress``.
+    are warm before the first query starts. Without ``settings`` only public addresses are
+    fetched; one's own site is crawled with ``CrawlSettings.at_home()``. See ``collect`` for
+    cancellation and ``progress``.
 
     Raises:
         ValueError: a bad provider name, search URL, or number of hits or queries at a time.
         ExtractorError: the worker processes do not start.
+        BrowserUnavailable: a browser is asked for, and there is none.
     """
     if hits < 1:
         raise ValueError(f"hits is {hits}: give 1 or more")
-    async with Fetcher(limits) as fetcher:
-        search = search_provider(provider, fetcher, search_url)
-        async with Extractor(workers=extract_workers) as extractor:
-            collector = CrawlCollector(search, fetcher, extractor, hits=hits)
-            return await collect(
-                queries, collector, writer, concurrency=concurrency, clock=clock, progress=progress
-            )
+    search = search_provider(provider, SearchSettings((search_url,)))
+    async with open_crawl(search, settings, hits=hits) as crawl:
+        return await collect(
+            queries,
+            crawl.collector,
+            writer,
+            concurrency=concurrency,
+            clock=clock,
+            progress=progress,
+        )

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
+from s2l.collectors.well_formed import well_formed, well_formed_meta
 from s2l.workloads.arrival import OK, Arrival, ArrivalKind
 from s2l.workloads.document import Document
 from s2l.workloads.query import Query
@@ -35,7 +36,8 @@ class Recorder:
     def __init__(self, query_id: str, clock: Clock, start_ns: int, sink: RecordSink) -> None:
         self._query_id = query_id
         self._clock = clock
-        self._start_ns = start_ns
+        self.start_ns = start_ns
+        """When the query started, by the clock."""
         self._sink = sink
         self._seq = 0
         self.failures: dict[str, int] = {}
@@ -43,7 +45,7 @@ class Recorder:
 
     def now_us(self) -> int:
         """Microseconds since the query's start."""
-        return (self._clock() - self._start_ns) // 1000
+        return (self._clock() - self.start_ns) // 1000
 
     def arrived(
         self,
@@ -56,7 +58,28 @@ class Recorder:
         meta: Mapping[str, Any] | None = None,
     ) -> None:
         """Record that something is here now. ``start_us`` is when the work for it began."""
-        arrival_us = self.now_us()
+        self.arrived_at(
+            self.now_us(),
+            kind,
+            start_us=start_us,
+            documents=documents,
+            status=status,
+            detail=detail,
+            meta=meta,
+        )
+
+    def arrived_at(
+        self,
+        arrival_us: int,
+        kind: ArrivalKind,
+        *,
+        start_us: int,
+        documents: Iterable[Document] = (),
+        status: str = OK,
+        detail: str = "",
+        meta: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Record what a thread has stamped itself, by ``now_us``, and hands over only now."""
         documents = tuple(documents)
         for document in documents:
             self._sink.put(document)
@@ -66,7 +89,9 @@ class Recorder:
             self.failures[status] = self.failures.get(status, 0) + 1
         self._sink.put(
             Arrival(
-                *(self._query_id, seq, kind, start_us, arrival_us, ids, status, detail),
-                meta=meta or {},
+                *(self._query_id, seq, kind, start_us, arrival_us, ids, status),
+                # Servers' words: a lone surrogate in them would stop whoever writes them.
+                well_formed(detail),
+                meta=well_formed_meta(meta or {}),
             )
         )

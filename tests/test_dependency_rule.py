@@ -1,6 +1,7 @@
 """The dependency table of docs/architecture.md, enforced on every import of the code."""
 
 import ast
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -69,3 +70,13 @@ def test_heavy_packages_are_imported_in_one_place_each() -> None:
 
 def test_datasets_cannot_be_imported() -> None:
     assert not list((ROOT / "datasets").rglob("*.py"))
+
+
+def test_every_package_is_installed() -> None:
+    configured = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    found = {
+        ".".join(("s2l", *path.parent.relative_to(ROOT).parts)).replace("s2l.s2l", "s2l")
+        for folder in MAY_IMPORT
+        for path in (ROOT / folder).rglob("__init__.py")
+    }
+    assert set(configured["packages"]) == found | {"s2l.datasets"}

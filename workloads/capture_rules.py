@@ -1,5 +1,6 @@
 """What may be added to a trace after what; checked while it is captured."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from s2l.workloads.arrival import OK, Arrival, ArrivalKind
@@ -23,8 +24,15 @@ class CaptureRules:
 
     def __init__(self) -> None:
         self._queries: set[str] = set()
+        self._rows = 0
         self._documents: set[str] = set()
         self._open: dict[str, _OpenQuery] = {}
+
+    def restore(self, queries: Iterable[str], query_rows: int, documents: Iterable[str]) -> None:
+        """Take over a log: its finished queries, the rows of all its queries, its documents."""
+        self._queries.update(queries)
+        self._rows = query_rows
+        self._documents.update(documents)
 
     def check_query(self, query: Query) -> None:
         """Raises ValueError where the query may not be added."""
@@ -37,8 +45,9 @@ class CaptureRules:
 
     def add_query(self, query_id: str) -> None:
         """Take note of a query; the order of these calls is the order of its rows."""
-        self._open[query_id] = _OpenQuery(len(self._queries))
+        self._open[query_id] = _OpenQuery(self._rows)
         self._queries.add(query_id)
+        self._rows += 1
 
     def has_document(self, doc_id: str) -> bool:
         """Whether the document is already in the trace."""

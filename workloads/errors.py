@@ -27,6 +27,18 @@ class DiskError(TraceError):
     """The system would not read or write a file: no room, no permission."""
 
 
+class ImportFailed(TraceError):
+    """Files of another format that cannot be imported; names file and line."""
+
+
+class ExportFailed(TraceError):
+    """A trace that the chosen format cannot carry."""
+
+
+class TokenizerError(TraceError):
+    """A tokenizer that cannot be used."""
+
+
 class BadQuestions(ValueError):
     """A file of questions that cannot be read. Its text is one line that names file and line."""
 

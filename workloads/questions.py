@@ -33,7 +33,7 @@ def read_questions(path: Path) -> list[Query]:
         if not line.strip():
             continue
         try:
-            query = _query(line, number)
+            query = question_of(_object(line), number)
         except (ValueError, msgspec.MsgspecError) as error:
             raise BadQuestions(f"{path}, line {number}: {error}") from None
         first = first_line.setdefault(query.query_id, number)
@@ -46,10 +46,19 @@ def read_questions(path: Path) -> list[Query]:
     return queries
 
 
-def _query(line: str, number: int) -> Query:
+def _object(line: str) -> dict[str, Any]:
     row = msgspec.json.decode(line)
     if not isinstance(row, dict):
         raise ValueError('not a JSON object; write {"query": "..."}')
+    return row
+
+
+def question_of(row: dict[str, Any], number: int) -> Query:
+    """The query in a row, by its keys; without an id, it gets one from its line's number.
+
+    Raises:
+        ValueError: it has no question, or its id or answers are not text.
+    """
     text = next((row[key] for key in _TEXT_KEYS if key in row), None)
     if not isinstance(text, str) or not text.strip():
         raise ValueError(f"needs a text in one of {', '.join(_TEXT_KEYS)}")

@@ -16,8 +16,9 @@ from s2l.workloads.card import dataset_card
 from s2l.workloads.durable import durable_file, sync_folder, write_durably
 from s2l.workloads.manifest import MANIFEST, FileEntry, Manifest, TraceCounts
 from s2l.workloads.schema import ARRIVALS, DOCUMENTS, QUERIES, RowFormat
-from s2l.workloads.wal import QUERY_ROW, WAL, Commit, Header
+from s2l.workloads.wal import QUERY_ROW, RESUMED, WAL, Commit, Header
 from s2l.workloads.wal_reader import Indices, LoggedTable
+from s2l.workloads.wal_state import Kept, kept_rows
 
 CARD = "README.md"
 
@@ -53,12 +54,15 @@ def seal(folder: Path, header: Header, commit: Commit) -> Manifest:
     arrivals = LoggedTable(folder, ARRIVALS.name, commit)
     documents = LoggedTable(folder, DOCUMENTS.name, commit)
     _remove_parts(folder)
-    asked = np.argsort(queries.integers("offset_us"), kind="stable")
+    kept = _kept(folder, commit, queries, arrivals, documents)
+    offsets_us = queries.integers("offset_us")[kept.queries]
+    asked = kept.queries[np.argsort(offsets_us, kind="stable")]
     groups = _groups(queries, asked, _ARRIVAL_LAYOUT.rows_per_group(queries))
     files = [_write_part(folder, "queries.parquet", QUERIES, groups)]
-    files += _write_parts(folder, ARRIVALS, arrivals, _arrival_order(arrivals, asked))
-    files += _write_parts(folder, DOCUMENTS, documents, np.arange(len(documents)))
-    counts = _counts(queries, arrivals, documents)
+    order = _arrival_order(arrivals, kept.arrivals, asked, len(queries))
+    files += _write_parts(folder, ARRIVALS, arrivals, order)
+    files += _write_parts(folder, DOCUMENTS, documents, kept.documents)
+    counts = _counts(arrivals, kept)
     manifest = _manifest(header, counts, files)
     write_durably(folder / CARD, dataset_card(manifest).encode())
     write_durably(folder / MANIFEST, manifest.encode())
@@ -80,25 +84,35 @@ def _manifest(header: Header, counts: TraceCounts, files: list[FileEntry]) -> Ma
     )
 
 
-def _counts(queries: LoggedTable, arrivals: LoggedTable, documents: LoggedTable) -> TraceCounts:
-    statuses = arrivals.value_counts("status")
+def _kept(folder: Path, commit: Commit, *tables: LoggedTable) -> Kept:
+    """All rows of the log, or, where it was resumed, those that were not done anew."""
+    if (folder / WAL / RESUMED).exists():
+        return kept_rows(folder, commit)
+    return Kept(*(np.arange(len(table)) for table in tables))
+
+
+def _counts(arrivals: LoggedTable, kept: Kept) -> TraceCounts:
+    statuses = arrivals.value_counts("status", kept.arrivals)
+    kinds = arrivals.value_counts("kind", kept.arrivals)
     return TraceCounts(
-        queries=len(queries),
-        finished_queries=arrivals.value_counts("kind").get(ArrivalKind.END, 0),
-        arrivals=len(arrivals),
-        documents=len(documents),
+        queries=len(kept.queries),
+        finished_queries=kinds.get(ArrivalKind.END, 0),
+        arrivals=len(kept.arrivals),
+        documents=len(kept.documents),
         failures={status: n for status, n in statuses.items() if status != OK},
     )
 
 
-def _arrival_order(arrivals: LoggedTable, asked: Indices) -> Indices:
-    """Logged rows by place of their query, then ``seq``: both are in one integer's halves."""
-    place = np.empty_like(asked)
+def _arrival_order(
+    arrivals: LoggedTable, rows: Indices, asked: Indices, query_rows: int
+) -> Indices:
+    """``rows`` by place of their query, then ``seq``: both are in one integer's halves."""
+    place = np.zeros(query_rows, dtype=np.int64)
     place[asked] = np.arange(len(asked))
     keys = place[arrivals.integers(QUERY_ROW)]
     keys <<= 32
     keys |= arrivals.integers("seq")
-    return np.argsort(keys, kind="stable")
+    return rows[np.argsort(keys[rows], kind="stable")]
 
 
 def _groups(table: LoggedTable, order: Indices, rows: int) -> Iterator[pa.Table]:

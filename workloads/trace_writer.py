@@ -3,6 +3,7 @@
 import os
 import shutil
 import threading
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -18,7 +19,9 @@ from s2l.workloads.query import Query
 from s2l.workloads.schema import ARRIVALS, DOCUMENTS, QUERIES, Row
 from s2l.workloads.sealing import seal
 from s2l.workloads.wal import HEADER, WAL, Header, lock, read_header
+from s2l.workloads.wal_queue import read_queue
 from s2l.workloads.wal_reader import last_sound_commit
+from s2l.workloads.wal_state import logged_state
 from s2l.workloads.wal_writer import WalWriter
 
 _FLUSH_ROWS = 16_384
@@ -63,6 +66,10 @@ class TraceWriter:
         self._wal = wal
         self._hide = HIDE[header.privacy]
         self._rules = CaptureRules()
+        self.todo: list[Query] = []
+        """The queries of the capture's queue that have no end yet, in order."""
+        self.elapsed_us = 0
+        """How far a resumed trace had come: queries asked from now on have offsets from here."""
         self._pending = _Pending()
         self._adding = threading.Lock()
         self._flushing = threading.Lock()
@@ -79,8 +86,11 @@ class TraceWriter:
         privacy: str = "full",
         clock: str = "monotonic",
         created_utc: str | None = None,
+        queue: Sequence[Query] = (),
     ) -> "TraceWriter":
         """Start a capture in a new or empty folder.
+
+        With a ``queue``, all queries that are to be asked, ``resume`` can go on with it.
 
         Raises:
             TraceError: the folder is not empty or cannot be written, or no such privacy setting.
@@ -98,13 +108,45 @@ class TraceWriter:
         )
         try:
             path.mkdir(parents=True, exist_ok=True)
-            if next(path.iterdir(), None) is not None:
-                raise TraceError(f"{path}: not empty; name a new folder for the trace")
-            return cls(path, header, WalWriter(path, header))
+            _check_empty(path)
+            writer = cls(path, header, WalWriter.begin(path, header, queue))
         except FileExistsError:
             raise TraceError(f"{path}: is a file; name a new folder for the trace") from None
         except OSError as error:
             raise disk_error(path, error) from None
+        writer.todo = list(queue)
+        return writer
+
+    @classmethod
+    def resume(cls, path: Path) -> "TraceWriter":
+        """Go on with an interrupted capture: ask what is in ``todo``, then ``finish``.
+
+        What a query without an end had brought is kept until it is asked again, and left out then.
+
+        Raises:
+            TraceNotFound, NotATrace: nothing that could be resumed is there.
+            TraceError: it is finished or still being written, or the disk would not take it.
+        """
+        if not path.is_dir():
+            raise TraceNotFound(f"{path}: no such trace folder")
+        if (path / MANIFEST).is_file():
+            raise TraceError(f"{path}: is finished; there is nothing to resume")
+        header, queue = read_header(path), read_queue(path)
+        try:
+            wal = WalWriter.reopen(path)
+            state = logged_state(path, wal.commit)
+        except OSError as error:
+            raise disk_error(path, error, "; nothing is lost, try again") from None
+        writer = cls(path, header, wal)
+        writer._rules.restore(state.finished, state.query_rows, state.documents)
+        writer.todo = [query for query in queue if query.query_id not in state.finished]
+        writer.elapsed_us = state.elapsed_us
+        return writer
+
+    @property
+    def collector(self) -> Collector:
+        """What makes this trace, and with which options."""
+        return self._header.collector
 
     def add_query(self, query: Query) -> None:
         """Add a query, before its arrivals. Raises ValueError on misuse."""
@@ -114,6 +156,10 @@ class TraceWriter:
             self._pending.add(QUERIES.name, row, len(query.text))
             self._rules.add_query(query.query_id)
         self._flush_when_due()
+
+    def has_document(self, doc_id: str) -> bool:
+        """Whether a document with this id was added."""
+        return self._rules.has_document(doc_id)
 
     def add_document(self, document: Document) -> None:
         """Add a document, before arrivals that name it; a known doc_id is written once."""
@@ -203,6 +249,15 @@ class TraceWriter:
             error.add_note(str(failure))  # the first error is the one to tell
         finally:
             self._close()
+
+
+def _check_empty(path: Path) -> None:
+    """Let a folder pass whose capture was killed before it began: its log has no header."""
+    names = {entry.name for entry in path.iterdir()}
+    if names == {WAL} and not (path / WAL / HEADER).exists():
+        shutil.rmtree(path / WAL)
+    elif names:
+        raise TraceError(f"{path}: not empty; name a new folder for the trace")
 
 
 def _kept(path: Path) -> str:

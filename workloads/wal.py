@@ -21,6 +21,8 @@ from s2l.workloads.schema import ARRIVALS, DOCUMENTS, QUERIES, RowFormat
 WAL: Final = "wal"
 HEADER: Final = "header.json"
 COMMITS: Final = "commits.jsonl"
+RESUMED: Final = "resumed"
+"""A file that is there when the capture was resumed: the log may then hold queries twice."""
 
 QUERY_ROW: Final = "query_row"
 """The extra last column of logged arrivals: which query of the log, counted from 0."""
@@ -93,6 +95,16 @@ def read_commits(folder: Path) -> list[Commit]:
             break
         commits.append(commit)
     return commits
+
+
+def commits_end(folder: Path, commit: Commit) -> int:
+    """Where the line of ``commit``, one of ``read_commits``, ends in its file; 0 for no commit."""
+    end = 0
+    for line in (folder / WAL / COMMITS).read_bytes().splitlines(keepends=True):
+        end += len(line)
+        if msgspec.json.decode(line, type=Commit) == commit:
+            return end
+    return 0
 
 
 def lock(folder: Path) -> int:

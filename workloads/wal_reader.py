@@ -109,12 +109,17 @@ class LoggedTable:
             at += rows.num_rows
         return found
 
-    def value_counts(self, column: str) -> dict[str, int]:
-        """How often each text occurs in a column, in the order of the texts."""
+    def value_counts(self, column: str, some: Indices) -> dict[str, int]:
+        """How often each text occurs in these rows of a column, in the order of the texts."""
         counts: dict[str, int] = {}
+        wanted = np.zeros(len(self), dtype=np.bool_)
+        wanted[some] = True
+        at = 0
         for _, _, rows in log_batches(self._path, self.bytes):
-            for pair in pc.value_counts(rows.column(column)).to_pylist():
+            texts = rows.column(column).filter(pa.array(wanted[at : at + rows.num_rows]))
+            for pair in pc.value_counts(texts).to_pylist():
                 counts[pair["values"]] = counts.get(pair["values"], 0) + pair["counts"]
+            at += rows.num_rows
         return dict(sorted(counts.items()))
 
     def take(self, rows: Indices) -> pa.Table:

@@ -1,6 +1,8 @@
 """``s2l dataset``"""
 
+import importlib
 from pathlib import Path
+from typing import Final
 
 import click
 import msgspec
@@ -24,9 +26,47 @@ def newest_trace() -> Path:
     return newest(TRACES, MANIFEST, kind="finished trace", how=how)
 
 
-@click.group()
+_LAZY: Final = {
+    "export": ("export_dataset", "Write a trace in another format."),
+    "import": ("import_dataset", "Import a trace of another kind."),
+    "hide": ("hide_texts", "Hide the texts of a trace, or their addresses as well."),
+    "list": ("list_cached", "Traces that were pulled to this machine."),
+    "pack": ("pack_trace", "Make a trace ready to be shared: an archive or a folder."),
+    "pull": ("pull_trace", "Fetch a trace from the Hub, the web or a folder, and check it."),
+    "push": ("push_trace", "Publish a trace on the Hub, on the web or in a folder."),
+    "refetch": ("refetch_texts", "Fill hidden texts in from their addresses; compare hashes."),
+    "rm": ("remove_cached", "Remove traces that were pulled."),
+    "scrub": ("scrub_trace", "Take emails, phone numbers, keys and tokens out of a trace."),
+    "stats": ("dataset_stats", "What workloads are like, side by side."),
+    "synth": ("dataset_synth", "Make a workload of a published shape, or like another dataset."),
+    "takedown": ("take_down_documents", "Drop documents by the patterns of their addresses."),
+}
+"""Commands in modules of their own, ``dataset_<name>``, imported when they are called."""
+
+
+class _Group(click.Group):
+    """Knows the help of its lazy commands without importing them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*super().list_commands(ctx), *_LAZY})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _LAZY:
+            return super().get_command(ctx, cmd_name)
+        module = importlib.import_module(f"s2l.commands.dataset_{cmd_name}")
+        command: click.Command = getattr(module, _LAZY[cmd_name][0])
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        lines = {name: text for name, (_, text) in _LAZY.items()}
+        lines |= {name: command.get_short_help_str(80) for name, command in self.commands.items()}
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(lines.items()))
+
+
+@click.group(cls=_Group)
 def dataset() -> None:
-    """Look at, check and recover trace datasets. Without TRACE: the newest one."""
+    """Look at, make, convert, check and recover trace datasets. Without TRACE: the newest one."""
 
 
 @dataset.command()

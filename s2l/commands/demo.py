@@ -5,21 +5,15 @@ from pathlib import Path
 
 import click
 
-from s2l import __version__
-from s2l.collectors.demo_site.process import DemoSite
-from s2l.commands.collect import (
-    LICENCE_DEMO,
-    crawl_into,
-    say_what_was_collected,
-    shipped_questions,
-)
+from s2l.commands.collect import LICENCE_DEMO, say_what_was_collected, shipped_questions
 from s2l.commands.replay import EMBEDDED_CONTEXT_TOKENS, conclude, replay_into
 from s2l.commands.serve import model_to_serve
+from s2l.crawl_capture import crawl_into
+from s2l.crawl_options import CrawlOptions
 from s2l.folders import RUNS, TRACES, new_folder
 from s2l.progress import say
 from s2l.replayer.options import ReplayOptions
 from s2l.replayer.run import RunInfo
-from s2l.workloads.manifest import Collector
 from s2l.workloads.questions import read_questions
 from s2l.workloads.trace import Trace
 
@@ -51,9 +45,8 @@ async def _crawl(n_queries: int, seed: int) -> Path:
     )
     path = new_folder(TRACES, "crawl")
     queries = read_questions(shipped_questions())[:n_queries]
-    async with DemoSite(seed=seed) as site:
-        collector = Collector("crawl", __version__, {"search_url": "demo site", "hits": 7}, seed)
-        await crawl_into(path, queries, site.search_url, collector=collector, licence=LICENCE_DEMO)
+    if not await crawl_into(path, queries, CrawlOptions(seed=seed), licence=LICENCE_DEMO):
+        raise KeyboardInterrupt
     say_what_was_collected(path)
     return path
 

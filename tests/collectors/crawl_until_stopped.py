@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from s2l.collectors.crawl import collect_crawl
+from s2l.collectors.crawl_settings import CrawlSettings
 from s2l.workloads.arrival import Arrival, ArrivalKind
 from s2l.workloads.manifest import Collector
 from s2l.workloads.query import Query
@@ -34,4 +35,5 @@ if __name__ == "__main__":
     writer = TellingWriter.create(
         Path(sys.argv[2]), name="t", collector=Collector("crawl", "0"), licence="Apache-2.0"
     )
-    asyncio.run(collect_crawl(queries, sys.argv[1], writer, concurrency=4, extract_workers=1))
+    settings = CrawlSettings.at_home(extract_workers=1)
+    asyncio.run(collect_crawl(queries, sys.argv[1], writer, concurrency=4, settings=settings))

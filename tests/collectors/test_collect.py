@@ -59,7 +59,7 @@ async def test_times_are_those_of_the_clock_since_the_querys_start(sink: Any) ->
     ]
     assert sink.records.index(_DOCUMENT) < sink.records.index(sink.arrivals("a")[1])
     assert sink.flushed == len(sink.records)
-    assert done == Progress(2, 2, {"timeout": 2})
+    assert done == Progress(2, 2, {"timeout": 2}, texts=2)
 
 
 async def test_no_more_queries_run_at_once_than_allowed(sink: Any) -> None:
@@ -145,3 +145,34 @@ async def test_a_full_disk_ends_the_capture(sink: Any, monkeypatch: pytest.Monke
 async def test_at_least_one_query_must_run(sink: Any) -> None:
     with pytest.raises(ValueError, match="give 1 or more"):
         await collect([], Scripted(lambda query, record: None), sink, concurrency=0)
+
+
+async def test_progress_counts_texts_and_failures_as_they_arrive(sink: Any) -> None:
+    seen: list[Progress] = []
+
+    def script(query: Query, record: Recorder) -> None:
+        record.arrived(_APPEND, start_us=0, documents=[_DOCUMENT])
+        record.arrived(_APPEND, start_us=0, status="dns")
+
+    await collect([Query("a", "?")], Scripted(script), sink, progress=seen.append)
+    assert seen == [
+        Progress(0, 1, {}, 1),
+        Progress(0, 1, {"dns": 1}, 1),
+        Progress(1, 1, {"dns": 1}, 1),
+    ]
+
+
+async def test_what_runs_is_finished_and_nothing_begins_once_it_is_to_stop(sink: Any) -> None:
+    stop, clock = asyncio.Event(), FakeClock()
+
+    async def script(query: Query, record: Recorder) -> None:
+        clock.us += 5
+        stop.set()
+        await asyncio.sleep(0)
+
+    queries = [Query(str(i), "?") for i in range(5)]
+    options = {"concurrency": 2, "clock": clock, "first_offset_us": 1000, "stop": stop}
+    done = await collect(queries, Scripted(script), sink, **options)
+    assert (done.done, done.total) == (2, 5)
+    assert [(q.query_id, q.offset_us) for q in sink.queries()] == [("0", 1000), ("1", 1005)]
+    assert [a.kind for q in "01" for a in sink.arrivals(q)] == [ArrivalKind.END] * 2

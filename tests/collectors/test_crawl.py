@@ -15,6 +15,7 @@ from aiohttp.test_utils import TestServer
 
 from s2l.collectors.collect import Progress
 from s2l.collectors.crawl import collect_crawl
+from s2l.collectors.crawl_settings import CrawlSettings
 from s2l.collectors.demo_site.latency import LatencyProfile
 from s2l.collectors.demo_site.pages import build_pages
 from s2l.collectors.demo_site.site import Site
@@ -24,6 +25,7 @@ from s2l.workloads.query import Query
 from s2l.workloads.trace import Trace
 from s2l.workloads.trace_writer import TraceWriter, recover
 
+_HOME = CrawlSettings.at_home(extract_workers=1)
 _QUERIES = [
     Query("wrap", "What is the default width of textwrap.wrap?", ("70",)),
     Query("dumps", "What does ensure_ascii do in json.dumps?"),
@@ -44,7 +46,9 @@ async def test_a_crawl_is_read_back_as_it_was(demo_site: Any, tmp_path: Path) ->
         return readings[-1]
 
     with _writer(tmp_path / "trace") as writer:
-        done = await collect_crawl(_QUERIES, demo_site.search_url, writer, clock=clock)
+        done = await collect_crawl(
+            _QUERIES, demo_site.search_url, writer, settings=_HOME, clock=clock
+        )
         writer.finish()
     assert (done.done, done.total, done.failures) == (3, 3, {})
     trace = Trace.open(tmp_path / "trace")
@@ -84,7 +88,7 @@ async def test_pages_and_searches_that_fail_become_rows(sink: Any) -> None:
     profile = LatencyProfile(speed=1000, failure_rate=0.5)
     async with TestServer(Site(build_pages(["textwrap"]), profile, lambda line: None).app()) as web:
         url = str(web.make_url("/search")) + "?q={query}&n={n}"
-        done = await collect_crawl(_QUERIES[:1], url, sink, hits=6, extract_workers=1)
+        done = await collect_crawl(_QUERIES[:1], url, sink, hits=6, settings=_HOME)
         _, *pages, _ = sink.arrivals("wrap")
         fails = Counter(
             profile.page(f"/{page.meta['url'].rpartition('/')[2]}").fails for page in pages
@@ -95,7 +99,7 @@ async def test_pages_and_searches_that_fail_become_rows(sink: Any) -> None:
         assert done.failures == {"http_503": fails[True]}
         assert all(bool(page.doc_ids) == (page.status == OK) for page in pages)
     # The server is gone: now the search itself fails, and the query still ends.
-    await collect_crawl([Query("none", "?")], url, sink, extract_workers=1)
+    await collect_crawl([Query("none", "?")], url, sink, settings=_HOME)
     assert [(a.kind, a.status) for a in sink.arrivals("none")] == [
         (ArrivalKind.SEARCH, "connect"),
         (ArrivalKind.END, OK),
@@ -157,8 +161,10 @@ async def test_nothing_is_left_running(demo_site: Any, sink: Any) -> None:
         started = set(multiprocessing.active_children()) - before
         workers.extend(child.pid for child in started if child.pid)
 
-    await collect_crawl(_QUERIES[:1], demo_site.search_url, sink, extract_workers=2, progress=look)
-    assert len(workers) == 2
+    await collect_crawl(
+        _QUERIES[:1], demo_site.search_url, sink, settings=CrawlSettings.at_home(2), progress=look
+    )
+    assert len(set(workers)) == 2
     async with asyncio.timeout(10):
         while any(psutil.pid_exists(pid) for pid in workers):
             await asyncio.sleep(0.01)

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from s2l.collectors.crawl import collect_crawl
-from s2l.collectors.extractor import Extractor
-from s2l.collectors.fetch import Fetcher
-from s2l.collectors.search import SiteSearch
+from s2l.collectors.crawl_settings import CrawlSettings
+from s2l.collectors.extraction.extractor import Extractor
+from s2l.collectors.fetching.fetcher import Fetcher
+from s2l.collectors.searching.site import SiteSearch
 from s2l.workloads.query import Query
 from s2l.workloads.questions import read_questions
 
@@ -31,12 +32,12 @@ def test_there_are_40_different_questions(questions: list[Query]) -> None:
 async def test_every_answer_stands_in_its_page_which_the_search_finds(
     demo_site: Any, questions: list[Query]
 ) -> None:
-    async with Fetcher() as fetcher, Extractor() as extractor:
+    async with Fetcher(allow_private=True) as fetcher, Extractor() as extractor:
         search = SiteSearch(fetcher, demo_site.search_url)
 
         async def problem(query: Query) -> str | None:
             url = demo_site.url + query.meta["page"]
-            if url not in [hit.url for hit in await search.search(query.text, 7)]:
+            if url not in [hit.url for hit in await search.search(query, 7)]:
                 return f"{query.query_id}: {url} is not among the first 7 hits"
             found = await extractor.extract(await fetcher.fetch(url, lambda: 0))
             if not any(_has_word(found.text, answer) for answer in query.answers):
@@ -54,6 +55,8 @@ def _has_word(text: str, word: str) -> bool:
 async def test_all_questions_can_be_crawled_without_a_failure(
     demo_site: Any, questions: list[Query], sink: Any
 ) -> None:
-    done = await collect_crawl(questions, demo_site.search_url, sink, concurrency=20)
+    done = await collect_crawl(
+        questions, demo_site.search_url, sink, concurrency=20, settings=CrawlSettings.at_home()
+    )
     assert (done.done, done.failures) == (40, {})
     assert {len(sink.arrivals(query.query_id)) for query in questions} == {9}

@@ -1,0 +1,1 @@
+"""Vector search whose best passages change while it runs."""

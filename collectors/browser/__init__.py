@@ -1,0 +1,1 @@
+"""Pages whose text needs JavaScript."""

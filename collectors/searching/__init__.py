@@ -1,0 +1,1 @@
+"""Search providers: where the addresses to crawl come from. One file each, listed in registry."""

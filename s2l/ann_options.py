@@ -1,0 +1,77 @@
+"""What ``s2l collect ann`` was asked for."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from s2l.collectors.ann.embedder import PACKAGED
+from s2l.collectors.ann.errors import AnnError
+from s2l.collectors.ann.index_settings import IndexSettings, SearchSettings
+from s2l.collectors.ann.latency import GAPS, AsMeasured, LatencyModel, TimeScale
+from s2l.collectors.ann.passages import PassageSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnnOptions:
+    """``index`` and ``cache`` are folders; without an index, one in the cache is used."""
+
+    corpus: Path
+    cache: Path
+    passages: PassageSettings
+    indexed: IndexSettings
+    search: SearchSettings
+    index: Path | None = None
+    rebuild: bool = False
+    model: str = PACKAGED
+    device: str = "cpu"
+    batch_size: int = 32
+    gpu: bool = False
+    reranker: str | None = None
+    time_scale: float | None = None
+    gaps: str | None = None
+    concurrency: int = 8
+    workers: int = 1
+
+    def __post_init__(self) -> None:
+        self.latency(())  # raises on a wrong factor
+        if self.gpu and self.indexed.kind not in ("ivf-flat", "ivf-pq"):
+            raise AnnError(f"{self.indexed.kind} has no GPU version; use ivf-flat or ivf-pq")
+        if self.gpu and self.workers > 1:
+            raise AnnError("an index on a GPU serves one search at a time: leave out --workers")
+
+    @property
+    def seed(self) -> int:
+        """Of the index and of published gaps."""
+        return self.indexed.seed
+
+    @property
+    def width(self) -> int:
+        """Documents that a search is to find: those shown, or all that are reranked."""
+        return max(self.search.k, self.search.reranked or 0)
+
+    def index_folder(self, content: str) -> Path:
+        """Where the index is: as given, or in the cache under a name for its corpus."""
+        if self.index is not None:
+            return self.index
+        key = sha256(f"{content}{asdict(self.indexed)}".encode()).hexdigest()[:16]
+        return self.cache / "indexes" / key
+
+    def latency(self, updates: Sequence[int]) -> LatencyModel:
+        """The latency model, for questions that have so many updates each."""
+        if self.gaps is not None:
+            return GAPS[self.gaps](updates, self.seed)
+        return TimeScale(self.time_scale) if self.time_scale is not None else AsMeasured()
+
+    def recorded(self) -> dict[str, Any]:
+        """The settings that a trace depends on; no paths of this machine."""
+        return {
+            "corpus": self.corpus.resolve().name,
+            "passages": asdict(self.passages),
+            "index": {**asdict(self.indexed), "gpu": self.gpu},
+            "search": asdict(self.search),
+            "reranker": self.reranker and Path(self.reranker).name,
+            "concurrency": self.concurrency,
+            "workers": self.workers,
+        }

@@ -1,0 +1,35 @@
+"""``s2l dataset export``"""
+
+from pathlib import Path
+
+import click
+
+from s2l.commands.dataset import newest_trace
+from s2l.parameters import TOKENIZER
+from s2l.progress import bar, say
+from s2l.workloads.formats.base import ExportOptions
+from s2l.workloads.formats.exporting import export_trace
+from s2l.workloads.formats.registry import FORMATS
+from s2l.workloads.formats.stream2llm_anns import ARRIVALS
+from s2l.workloads.token_counter import token_counter
+from s2l.workloads.trace import Trace
+
+
+@click.command(name="export")
+@click.argument("out", type=click.Path(path_type=Path))
+@click.argument("trace", type=click.Path(path_type=Path), required=False)
+@click.option("--format", "fmt", type=click.Choice(list(FORMATS)), required=True)
+@click.option("--tokenizer", type=TOKENIZER, help="Counts tokens where the trace does not say.")
+@click.option(
+    "--arrival", type=click.Choice(ARRIVALS), help="Where in its window an update arrives."
+)
+def export_dataset(
+    out: Path, trace: Path | None, fmt: str, tokenizer: Path | None, arrival: str | None
+) -> None:
+    """Write TRACE in another format to the new file or folder OUT."""
+    opened = Trace.open(trace or newest_trace())
+    counter = token_counter(tokenizer)
+    with bar("writing", opened.manifest.counts.finished_queries) as shown:
+        options = ExportOptions(counter, arrival, lambda done: shown.advance())
+        queries = export_trace(opened, FORMATS[fmt], out, options)
+    say(f"{out}: {queries:,} queries as {fmt}\nnot carried: {FORMATS[fmt].loses}")

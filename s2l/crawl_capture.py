@@ -1,0 +1,110 @@
+"""Runs a crawl into a trace folder, from the start or from where one was stopped."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import click
+
+from s2l import __version__
+from s2l.collectors.collect import collect
+from s2l.collectors.crawl import Crawl, open_crawl
+from s2l.collectors.demo_site.process import DemoSite, DemoSiteError
+from s2l.collectors.searching.registry import SearchSettings, search_provider
+from s2l.crawl_display import crawl_display
+from s2l.crawl_options import CrawlOptions
+from s2l.drain import drained_on_interrupt
+from s2l.progress import say
+from s2l.workloads.manifest import Collector
+from s2l.workloads.query import Query
+from s2l.workloads.trace_writer import TraceWriter
+
+_COLLECTOR: Final = "crawl"
+_TRIES_FOR_PORT: Final = 3
+
+
+async def crawl_into(
+    path: Path, queries: Sequence[Query], options: CrawlOptions, *, licence: str
+) -> bool:
+    """Crawl into a new trace folder. Whether it was finished: it is not where it was interrupted.
+
+    Raises:
+        click.UsageError, SearchError, BrowserUnavailable: an option cannot be followed; the
+            folder is not made.
+        TraceError: the folder is not empty, or the disk would not take it.
+    """
+    async with _opened(options) as (crawl, opened):
+        collector = Collector(_COLLECTOR, __version__, opened.recorded(), opened.seed)
+        writer = TraceWriter.create(
+            path, name=path.name, collector=collector, licence=licence, queue=queries
+        )
+        with writer:
+            return await _capture(writer, crawl, options.concurrency)
+
+
+async def crawl_on(path: Path) -> bool:
+    """Go on with the interrupted crawl in ``path``, with the options that it was begun with.
+
+    Raises what ``crawl_into`` does, and TraceError where there is nothing to resume.
+    """
+    with TraceWriter.resume(path) as writer:
+        if writer.collector.name != _COLLECTOR:
+            raise click.UsageError(f"{path}: was captured by {writer.collector.name}, not by crawl")
+        options = CrawlOptions.from_recorded(writer.collector.options, path)
+        say(f"resuming {path}: {len(writer.todo)} queries to do")
+        async with _opened(options) as (crawl, _):
+            return await _capture(writer, crawl, options.concurrency)
+
+
+@asynccontextmanager
+async def _opened(options: CrawlOptions) -> AsyncIterator[tuple[Crawl, CrawlOptions]]:
+    """The crawl, ready; and the options with the demo site's port where that is crawled."""
+    settings = options.crawl_settings()
+    searched = options.search_settings()
+    search = None if options.is_demo else search_provider(options.search, searched)
+    async with AsyncExitStack() as stack:
+        if search is None:
+            site = await _demo_site(stack, options)
+            options = replace(options, site_port=int(site.url.rpartition(":")[2]))
+            search = search_provider(options.search, SearchSettings((site.search_url,)))
+        crawl = await stack.enter_async_context(open_crawl(search, settings, hits=options.hits))
+        yield crawl, options
+
+
+async def _demo_site(stack: AsyncExitStack, options: CrawlOptions) -> DemoSite:
+    """The demo site: where it was before, if it was; the one of a killed crawl may be there yet."""
+    for left in reversed(range(_TRIES_FOR_PORT)):
+        try:
+            site = await stack.enter_async_context(
+                DemoSite(port=options.site_port or 0, speed=options.speed, seed=options.seed)
+            )
+        except DemoSiteError:
+            if left == 0:
+                raise
+        else:
+            break
+    say(f"demo site: {site.url} (speed {options.speed:g})")
+    return site
+
+
+async def _capture(writer: TraceWriter, crawl: Crawl, concurrency: int) -> bool:
+    queries = writer.todo
+    with (
+        drained_on_interrupt("queries") as stop,
+        crawl_display(len(queries), crawl.waiting) as display,
+    ):
+        state = await collect(
+            queries,
+            crawl.collector,
+            writer,
+            concurrency=concurrency,
+            progress=display.update,
+            first_offset_us=writer.elapsed_us,
+            stop=stop,
+        )
+    if state.done < state.total:
+        return False
+    writer.finish()
+    return True

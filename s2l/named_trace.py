@@ -1,0 +1,56 @@
+"""The trace that a command is given: a folder, an archive, or an address that is pulled first."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from s2l.commands.dataset import newest_trace
+from s2l.progress import bar, say
+from s2l.workloads.sharing.address import ARCHIVES, parse_address
+from s2l.workloads.sharing.pulling import Pulled, Puller
+from s2l.workloads.trace import Trace
+
+_STEPS: Final = 100
+
+
+def named_trace(text: str | None) -> Path:
+    """The folder of the trace; without a name, the newest one.
+
+    Raises:
+        click.UsageError: there is none. TraceError: it cannot be had, or is refused.
+    """
+    if text is None:
+        return newest_trace()
+    if isinstance(parse_address(text), Path) and not text.endswith(ARCHIVES):
+        return Path(text)
+    return pulled(text).path
+
+
+def opened_trace(text: str | None) -> Trace:
+    """As ``named_trace``, opened."""
+    return Trace.open(named_trace(text))
+
+
+def pulled(text: str) -> Pulled:
+    """Pull with progress, and say what was pulled."""
+    with _progress() as tell:
+        found = Puller(tell=tell).pull(text)
+    say(f"{found.address}: {found.path}")
+    return found
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int], None]]:
+    """A bar in per cent of the bytes, from the first on."""
+    with bar("fetching, %", _STEPS) as shown:
+        steps = 0
+
+        def tell(done: int, total: int) -> None:
+            nonlocal steps
+            reached = min(_STEPS, _STEPS * done // max(1, total))
+            while steps < reached:
+                steps += 1
+                shown.advance()
+
+        yield tell

@@ -1,0 +1,1 @@
+"""Packing, pushing and pulling traces, and looking at a stranger's before it is used."""
