@@ -16,7 +16,9 @@ _CODES: Final = {
     "s2l.replayer.run.RunError": USAGE,
     "s2l.serving_adapter.embedded.model.ModelError": USAGE,
     "s2l.collectors.searching.base.SearchError": USAGE,
+    "s2l.collectors.ann.errors.AnnError": USAGE,
     # The world did not go along.
+    "s2l.collectors.ann.errors.SearchFailed": FAILED,
     "s2l.workloads.errors.DiskError": FAILED,
     "s2l.replayer.run_writer.RunNotWritten": FAILED,
     "s2l.serving_adapter.base.ServingError": FAILED,

@@ -1,5 +1,6 @@
 """The Hugging Face Hub's own library; the one place that imports it."""
 
+import sys
 from typing import Any
 
 from s2l.workloads.sharing.errors import HubMissing
@@ -14,16 +15,19 @@ def hub_library() -> Any:
     try:
         import huggingface_hub
         import huggingface_hub.errors
+        import huggingface_hub.utils
     except ModuleNotFoundError:
         raise HubMissing(
             "huggingface_hub is not installed; writing to the Hub needs: pip install 's2l[hub]'"
         ) from None
+    if not sys.stderr.isatty():
+        huggingface_hub.utils.disable_progress_bars()
     return huggingface_hub
 
 
 def hub_failures() -> tuple[type[Exception], ...]:
     """What the library raises when the Hub is not there, says no, or dislikes a name."""
-    library = hub_library()
-    import httpx  # what the library speaks through, so it is there
-
-    return (library.errors.HfHubHTTPError, library.errors.HFValidationError, httpx.HTTPError)
+    errors = hub_library().errors
+    # Its HTTP client differs between versions; its own error descends from that client's.
+    base = next(kind for kind in errors.HfHubHTTPError.__mro__ if kind.__name__ == "HTTPError")
+    return (errors.HfHubHTTPError, errors.HFValidationError, base)

@@ -11,6 +11,7 @@ from click.core import ParameterSource
 
 from s2l.collectors.page_reader import BrowserMode
 from s2l.collectors.searching.registry import SEARCH_PROVIDERS
+from s2l.commands.collect_ann import ann
 from s2l.crawl_capture import crawl_into, crawl_on
 from s2l.crawl_options import DEMO, CrawlOptions
 from s2l.exits import FAILED, INTERRUPTED
@@ -39,6 +40,9 @@ def shipped_questions() -> Path:
 @click.group()
 def collect() -> None:
     """Record how context arrives, as a trace dataset."""
+
+
+collect.add_command(ann)
 
 
 @collect.command()

@@ -21,7 +21,6 @@ _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _TRY_AGAIN: Final = frozenset({408, 429, 500, 502, 503, 504})
 _MOST_REDIRECTS: Final = 5
 _ATTEMPTS: Final = 4
-_FIRST_WAIT_S: Final = 0.5
 _CHUNK: Final = 1 << 18
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=None, sock_connect=30, sock_read=60)
 _FAILURES: Final = (aiohttp.ClientError, TimeoutError, ssl.SSLError, ConnectionError)
@@ -37,7 +36,10 @@ class Downloader:
     ``token`` goes to the server of ``token_for`` only, not where it redirects to.
     """
 
-    def __init__(self, *, token: str | None = None, token_for: str = "") -> None:
+    def __init__(
+        self, *, token: str | None = None, token_for: str = "", first_wait_s: float = 0.5
+    ) -> None:
+        self._first_wait_s = first_wait_s
         self._token = token
         self._token_for = _origin(token_for)
 
@@ -85,13 +87,15 @@ class Downloader:
                 the part stays.
         """
         try:
-            await self._tried(url, lambda: self._continue(url, file, most_bytes, same))
+            await self._tried(
+                url, lambda: self._continue(url, file, most_bytes, same), lambda: _size(file)
+            )
         except OSError as error:
             raise disk_error(file, error, "; what was fetched is kept, try again") from None
 
     async def _continue(self, url: str, file: Path, most_bytes: int, same: bool) -> None:
         tag = file.with_name(file.name + ".etag")
-        have = file.stat().st_size if file.exists() else 0
+        have = _size(file)
         known = tag.read_text() if tag.exists() else ""
         headers = {"Range": f"bytes={have}-"} if have and (same or known) else {}
         if headers and not same:
@@ -103,23 +107,31 @@ class Downloader:
             if not goes_on and answer.status != 200:
                 file.unlink(missing_ok=True)
                 raise _Again(f"answered {answer.status} to a range")
-            etag = answer.headers.get("ETag", "")
-            tag.write_text(etag if etag.startswith('"') else "")
+            if not same:
+                etag = answer.headers.get("ETag", "")
+                tag.write_text(etag if etag.startswith('"') else "")
             await _append(answer, file, have if goes_on else 0, most_bytes, url)
-        tag.unlink()
+        tag.unlink(missing_ok=True)
 
-    async def _tried(self, url: str, once: Callable[[], Awaitable[T]]) -> T:
-        """Attempts, with longer and longer waits between them."""
-        why: Exception | None = None
-        for attempt in range(_ATTEMPTS):
-            if attempt:
-                await asyncio.sleep(_FIRST_WAIT_S * 2 ** (attempt - 1))
+    async def _tried(
+        self, url: str, once: Callable[[], Awaitable[T]], have: Callable[[], int] = lambda: 0
+    ) -> T:
+        """Attempts, with longer and longer waits between them; one that brought something, by
+        what ``have`` says, does not count."""
+        failed = 0
+        while True:
+            before = have()
             try:
                 return await once()
             except (_Again, *_FAILURES) as error:
-                why = error
-        said = one_line(why) if why and str(why) else type(why).__name__
-        raise TransferFailed(f"{url}: {said}; what was transferred is kept, try again")
+                said = one_line(error) if str(error) else type(error).__name__
+            if have() > before:
+                failed = 0
+                continue
+            failed += 1
+            if failed == _ATTEMPTS:
+                raise TransferFailed(f"{url}: {said}; what was transferred is kept, try again")
+            await asyncio.sleep(self._first_wait_s * 2 ** (failed - 1))
 
     @asynccontextmanager
     async def _answer(
@@ -142,6 +154,10 @@ class Downloader:
         if self._token and _origin(url) == self._token_for:
             return {"Authorization": f"Bearer {self._token}"}
         return {}
+
+
+def _size(file: Path) -> int:
+    return file.stat().st_size if file.exists() else 0
 
 
 def _check_status(url: str, status: int) -> None:

@@ -48,11 +48,12 @@ class Pulled:
 
 @dataclass(frozen=True, slots=True)
 class Puller:
-    """Where pulled traces go, and how much is taken."""
+    """Where pulled traces go, how much is taken, and the wait before a second attempt."""
 
     cache: TraceCache = field(default_factory=TraceCache)
     limits: Limits = field(default_factory=Limits)
     tell: Tell = lambda done, total: None
+    first_wait_s: float = 0.5
 
     def pull(self, text: str) -> Pulled:
         """The trace at an address, out of the cache where it is there.
@@ -74,7 +75,9 @@ class Puller:
     async def _from_hub(self, address: HubAddress) -> Pulled:
         endpoint = hub_endpoint()
         token = os.environ.get("HF_TOKEN")
-        async with Downloader(token=token, token_for=endpoint) as downloader:
+        async with Downloader(
+            token=token, token_for=endpoint, first_wait_s=self.first_wait_s
+        ) as downloader:
             commit = address.revision
             if not address.is_pinned:
                 commit = await self._commit(downloader, endpoint, address)
@@ -110,7 +113,7 @@ class Puller:
             place = self.cache.place(address.url, address.sha256)
             if place.exists():
                 return Pulled(place, str(address))
-        async with Downloader() as downloader:
+        async with Downloader(first_wait_s=self.first_wait_s) as downloader:
             if address.is_archive:
                 return await self._web_archive(downloader, address)
             base = address.url.removesuffix(MANIFEST).rstrip("/") + "/"

@@ -161,4 +161,4 @@ def _most(column: pa.Array) -> int:
 
 
 def _refused(path: Path, why: str) -> NotTrusted:
-    return NotTrusted(f"{path}: refused: {why}")
+    return NotTrusted(f"{path}: refused: {why.removeprefix(f'{path}: ')}")
