@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import click
+
 from s2l.cli import COMMANDS, program
 
 ROOT = Path(__file__).parents[1]
@@ -32,8 +34,9 @@ def test_options_that_are_named_exist() -> None:
             continue
         command = program.get_command(None, words[1])  # type: ignore[arg-type]
         assert command is not None, line
-        while len(words) > 2 and words[2] in getattr(command, "commands", {}):
-            command = command.commands[words.pop(2)]  # type: ignore[attr-defined]
+        while isinstance(command, click.Group) and len(words) > 2:
+            command = command.get_command(None, words.pop(2))  # type: ignore[arg-type]
+        assert command is not None, line
         known = {option for parameter in command.params for option in parameter.opts}
         code = line.partition("#")[0].split()
         assert {word for word in code if word.startswith("-")} <= known, line

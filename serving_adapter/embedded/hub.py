@@ -1,19 +1,17 @@
-"""Looks models up on the Hugging Face Hub; the one place here that imports huggingface_hub."""
+"""Looks models up on the Hugging Face Hub."""
+
+from s2l.workloads.hub_library import hub_failures, hub_library
+from s2l.workloads.sharing.errors import HubMissing
 
 
 def model_config_reachable(name: str) -> bool:
     """Whether the hub, or this machine's copy of it, has a model of that name."""
     try:
-        from huggingface_hub import hf_hub_download
-        from huggingface_hub.errors import (
-            HfHubHTTPError,
-            HFValidationError,
-            LocalEntryNotFoundError,
-        )
-    except ModuleNotFoundError:
+        hub = hub_library()
+    except HubMissing:
         return False
     try:
-        hf_hub_download(name, "config.json")
-    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError):
+        hub.hf_hub_download(name, "config.json")
+    except (*hub_failures(), OSError):
         return False
     return True

@@ -84,7 +84,7 @@ def test_a_crawl_killed_twice_has_the_pages_of_an_uninterrupted_one(tmp_path: Pa
 
 @pytest.mark.slow
 def test_a_crawl_killed_twenty_times_has_the_pages_of_an_uninterrupted_one(tmp_path: Path) -> None:
-    _kill_again_and_again(tmp_path, kills=20, n=200, longest_s=0.8)
+    _kill_again_and_again(tmp_path, kills=20, n=400, longest_s=0.6)
 
 
 def test_an_interrupted_crawl_finishes_what_it_has_begun(tmp_path: Path) -> None:
