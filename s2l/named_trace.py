@@ -2,12 +2,15 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
 from s2l.commands.dataset import newest_trace
 from s2l.progress import bar, say
-from s2l.workloads.sharing.address import ARCHIVES, parse_address
+from s2l.workloads.errors import TraceNotFound
+from s2l.workloads.manifest import MANIFEST
+from s2l.workloads.sharing.address import ARCHIVES, SHIPPED, parse_address
 from s2l.workloads.sharing.pulling import Pulled, Puller
 from s2l.workloads.trace import Trace
 
@@ -22,9 +25,24 @@ def named_trace(text: str | None) -> Path:
     """
     if text is None:
         return newest_trace()
+    if text.startswith(SHIPPED):
+        return shipped_trace(text.removeprefix(SHIPPED))
     if isinstance(parse_address(text), Path) and not text.endswith(ARCHIVES):
         return Path(text)
     return pulled(text).path
+
+
+def shipped_trace(name: str) -> Path:
+    """One of the small traces that come with the program.
+
+    Raises:
+        TraceNotFound: there is none of that name.
+    """
+    folder = Path(str(files("s2l.datasets")))
+    there = sorted(file.parent.name for file in folder.glob(f"*/{MANIFEST}"))
+    if name not in there:
+        raise TraceNotFound(f"{SHIPPED}{name}: no such trace; there are: {', '.join(there)}")
+    return folder / name
 
 
 def opened_trace(text: str | None) -> Trace:

@@ -15,13 +15,13 @@ def hub_library() -> Any:
     try:
         import huggingface_hub
         import huggingface_hub.errors
-        import huggingface_hub.utils
+        from huggingface_hub.utils import disable_progress_bars  # type: ignore[attr-defined]
     except ModuleNotFoundError:
         raise HubMissing(
             "huggingface_hub is not installed; writing to the Hub needs: pip install 's2l[hub]'"
         ) from None
     if not sys.stderr.isatty():
-        huggingface_hub.utils.disable_progress_bars()
+        disable_progress_bars()
     return huggingface_hub
 
 

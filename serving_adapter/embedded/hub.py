@@ -10,8 +10,9 @@ def model_config_reachable(name: str) -> bool:
         hub = hub_library()
     except HubMissing:
         return False
+    failures: tuple[type[Exception], ...] = (*hub_failures(), OSError)
     try:
         hub.hf_hub_download(name, "config.json")
-    except (*hub_failures(), OSError):
+    except failures:
         return False
     return True

@@ -137,8 +137,10 @@ def _url_findings(url: str, regions: Sequence[str]) -> Iterator[Finding]:
 
 
 def _pieces(url: str) -> Iterator[tuple[int, int]]:
-    """Where the parts between the separators of an address lie."""
-    start = url.find("://") + 3 if "://" in url else 0
+    """Where the parts between the separators of an address lie, from its path on."""
+    begin = url.find("://") + 3 if "://" in url else 0
+    start = min((at for mark in "/?#" if (at := url.find(mark, begin)) >= 0), default=len(url))
+    start = start if begin else 0
     for at in range(start, len(url) + 1):
         if at == len(url) or url[at] in "/?&=#;":
             if at > start:
@@ -150,7 +152,7 @@ def _parameters(url: str) -> Iterator[Finding]:
     """Credentials before the host, and values of secret parameters."""
     head, found, rest = url.partition("://")
     host = rest.partition("/")[0].partition("?")[0]
-    if found and "@" in host and ":" in host.rpartition("@")[0]:
+    if found and "@" in host:
         start = len(head) + 3
         yield Finding(start, start + len(host.rpartition("@")[0]), KEY)
     for mark in ("?", "#"):

@@ -14,6 +14,7 @@ _LEFT_OUT: Final = frozenset({"Public IP (ipv4)"})
 _KEY_WORDS: Final = ("key", "hmac", "storage")
 _PRIVATE: Final = "Private Key"
 _PASSWORD: Final = "Basic Auth Credentials"
+_REST: Final = re.compile(r"[A-Za-z0-9_+/=-]*")
 _KEY_BODY: Final = re.compile(r"[\sA-Za-z0-9+/=:,\\-]*?-----END [A-Z ]*PRIVATE KEY[A-Z ]*-----")
 _KEY_REST: Final = re.compile(r"(?:[ \t]*-*\s*[A-Za-z0-9+/=]{16,})*")
 """A detector knows a private key by its first line; what follows it is the secret."""
@@ -43,8 +44,12 @@ def is_secret_parameter(name: str, value: str) -> bool:
 
 
 def _span(secret_type: str, match: re.Match[str]) -> tuple[int, int]:
-    """All that matched, as groups may hold a part of the secret; of an address, the password."""
-    return match.span(1) if secret_type == _PASSWORD else match.span()
+    """All that matched and what it runs into: groups, and patterns that end early, hold only a
+    part of the secret. Of an address, the password."""
+    if secret_type == _PASSWORD:
+        return match.span(1)
+    rest = _REST.match(match.string, match.end())
+    return match.start(), rest.end() if rest else match.end()
 
 
 def _private_key_end(text: str, at: int) -> int:

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import shutil
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -46,7 +46,7 @@ def push(trace: Trace, address: Address, *, private: bool = False) -> str:
 def push_to_folder(trace: Trace, folder: Path) -> str:
     """Copy aside, check, and rename: the folder is there as a whole or not at all.
 
-    What an interrupted push has copied is used by the next one.
+    What an interrupted push leaves is hidden beside it, and goes with the next one.
     """
     if folder.exists():
         if _same(folder, trace):
@@ -108,7 +108,8 @@ def push_to_web(trace: Trace, address: WebAddress) -> str:
     with TemporaryDirectory(prefix="s2l-push-") as folder:
         archive = Path(folder) / Path(urlsplit(address.url).path).name
         write_archive(trace.path, trace.manifest, archive)
-        digest = sha256(archive.read_bytes()).hexdigest()
+        with archive.open("rb") as opened:
+            digest = file_digest(opened, "sha256").hexdigest()
         asyncio.run(_put(address.url, archive, digest))
     return str(WebAddress(address.url, digest))
 

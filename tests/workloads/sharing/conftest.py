@@ -236,6 +236,8 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeHub]:
     monkeypatch.setenv("HF_ENDPOINT", fake.url)
     monkeypatch.setenv("HF_TOKEN", "hf_test")
     monkeypatch.setenv("HF_HUB_DISABLE_XET", "1")
+    # The library reads its environment when it is imported, which may have been before.
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_DISABLE_XET", True)
     monkeypatch.setenv("HF_HUB_DISABLE_TELEMETRY", "1")
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
     monkeypatch.setenv("S2L_CACHE", str(tmp_path / "cache"))
