@@ -26,6 +26,7 @@ from s2l.collectors.searching.registry import (
 from s2l.collectors.well_formed import readable
 from s2l.workloads.arrival import ArrivalKind
 from s2l.workloads.document import Document
+from s2l.workloads.provenance import ALLOWED, LICENCE, NOT_ASKED, ROBOTS
 from s2l.workloads.query import Query
 
 
@@ -40,10 +41,13 @@ class CrawlCollector:
     (for a turn at the site, and between attempts), ``dns_us`` and ``connect_us``.
     """
 
-    def __init__(self, search: SearchProvider, reader: PageReader, *, hits: int = 7) -> None:
+    def __init__(
+        self, search: SearchProvider, reader: PageReader, *, hits: int = 7, robots: str = ALLOWED
+    ) -> None:
         self._search = search
         self._reader = reader
         self._hits = hits
+        self._robots = robots
 
     async def retrieve(self, query: Query, record: Recorder) -> None:
         """Search and fetch for one query."""
@@ -77,7 +81,7 @@ class CrawlCollector:
         status: dict[str, str] = {}
         try:
             read = await self._reader.read(hit.url, start_us, record.now_us)
-            documents = (_document(read, hit),)
+            documents = (_document(read, hit, self._robots),)
             meta |= {**read.page.meta(start_us), **read.found.meta}
             meta["extract_us"] = record.now_us() - read.page.body_us
         except Failure as failed:
@@ -88,13 +92,15 @@ class CrawlCollector:
         )
 
 
-def _document(read: ReadPage, hit: SearchHit) -> Document:
+def _document(read: ReadPage, hit: SearchHit, robots: str) -> Document:
+    licence = {LICENCE: read.found.licence} if read.found.licence else {}
     return Document.of_text(
         url=read.page.url,
         title=read.found.title or readable(hit.title),
         text=read.found.text,
         mime=read.page.mime,
         fetched_utc=datetime.now(UTC).isoformat(timespec="seconds"),
+        meta={ROBOTS: robots, **licence},
     )
 
 
@@ -122,7 +128,8 @@ async def open_crawl(
         ApiClient(user_agent=settings.manners.user_agent) as client,
     ):
         provider = search(Access(fetching.pages, client))
-        collector = CrawlCollector(provider, fetching.reader, hits=hits)
+        robots = ALLOWED if settings.manners.obey_robots else NOT_ASKED
+        collector = CrawlCollector(provider, fetching.reader, hits=hits, robots=robots)
         yield Crawl(collector, fetching.throttle.waiting)
 
 

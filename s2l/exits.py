@@ -18,6 +18,7 @@ _CODES: Final = {
     "s2l.collectors.searching.base.SearchError": USAGE,
     "s2l.collectors.ann.errors.AnnError": USAGE,
     # The world did not go along.
+    "s2l.workloads.sharing.errors.TransferFailed": FAILED,
     "s2l.collectors.ann.errors.SearchFailed": FAILED,
     "s2l.workloads.errors.DiskError": FAILED,
     "s2l.replayer.run_writer.RunNotWritten": FAILED,

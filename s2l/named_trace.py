@@ -6,7 +6,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
-from s2l.commands.dataset import newest_trace
+from s2l.folders import TRACES, newest
 from s2l.progress import bar, say
 from s2l.workloads.errors import TraceNotFound
 from s2l.workloads.manifest import MANIFEST
@@ -15,6 +15,7 @@ from s2l.workloads.sharing.pulling import Pulled, Puller
 from s2l.workloads.trace import Trace
 
 _STEPS: Final = 100
+_HOW: Final = "record one with: s2l collect crawl"
 
 
 def named_trace(text: str | None) -> Path:
@@ -24,7 +25,7 @@ def named_trace(text: str | None) -> Path:
         click.UsageError: there is none. TraceError: it cannot be had, or is refused.
     """
     if text is None:
-        return newest_trace()
+        return newest(TRACES, MANIFEST, kind="finished trace", how=_HOW)
     if text.startswith(SHIPPED):
         return shipped_trace(text.removeprefix(SHIPPED))
     if isinstance(parse_address(text), Path) and not text.endswith(ARCHIVES):

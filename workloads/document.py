@@ -26,9 +26,17 @@ class Document:
 
     @classmethod
     def of_text(
-        cls, *, url: str, title: str, text: str, mime: str = "text/html", fetched_utc: str = ""
+        cls,
+        *,
+        url: str,
+        title: str,
+        text: str,
+        mime: str = "text/html",
+        fetched_utc: str = "",
+        meta: Mapping[str, Any] | None = None,
     ) -> "Document":
         """A document whose id follows from its address and text, so that equal ones are one."""
         digest = hashlib.sha256(text.encode()).hexdigest()
         doc_id = hashlib.sha256(f"{url}\n{digest}".encode()).hexdigest()[:16]
-        return cls(doc_id, url, title, text, digest, len(text), mime, fetched_utc)
+        n_chars = len(text)
+        return cls(doc_id, url, title, text, digest, n_chars, mime, fetched_utc, meta or {})

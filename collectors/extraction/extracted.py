@@ -11,7 +11,7 @@ class Extracted:
 
     ``meta`` tells how bytes became letters where that is not plain: see ``charset``.
     ``refresh_url`` is where the page sends its reader at once (as written in it), ``needs_script``
-    that it looks as if its text comes by JavaScript.
+    that it looks as if its text comes by JavaScript, ``licence`` what the page names as its own.
     """
 
     title: str
@@ -19,3 +19,4 @@ class Extracted:
     meta: Mapping[str, Any] = field(default_factory=dict)
     refresh_url: str | None = None
     needs_script: bool = False
+    licence: str = ""

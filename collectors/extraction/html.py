@@ -6,7 +6,7 @@ from typing import Any, Final
 import trafilatura
 from lxml.etree import ParserError
 from lxml.html import HTMLParser, document_fromstring
-from trafilatura.metadata import extract_title
+from trafilatura.metadata import extract_license, extract_title
 
 from s2l.collectors.extraction.charset import decode
 from s2l.collectors.extraction.extracted import Extracted
@@ -27,10 +27,11 @@ def html_text(body: bytes, charset: str | None) -> Extracted:
     if tree is None:
         return Extracted("", "", decoded.meta(), refresh_url=_refresh_url_of_head(html))
     title, refresh_url, scripted = _title(tree), _refresh_url(tree), _is_scripted(tree)
+    licence = (extract_license(tree) or "").strip()
     text = trafilatura.extract(tree, favor_recall=True, include_comments=False)
     text = (text or trafilatura.html2txt(html)).strip()
     needs_script = scripted and (len(text) < _LITTLE or _asks_for_script(text))
-    return Extracted(title, text, decoded.meta(), refresh_url, needs_script)
+    return Extracted(title, text, decoded.meta(), refresh_url, needs_script, licence)
 
 
 def _refresh_url_of_head(html: str) -> str | None:

@@ -41,5 +41,6 @@ def extract_text(body: bytes, mime: str, charset: str | None) -> Extracted:
         found,
         title=" ".join(readable(found.title).split())[:_MOST_TITLE],
         text=text.strip(),
+        licence=" ".join(readable(found.licence).split())[:_MOST_TITLE],
         meta={**found.meta, "undecodable": undecodable} if undecodable else found.meta,
     )

@@ -8,22 +8,14 @@ import click
 import msgspec
 
 from s2l.exits import FAILED
-from s2l.folders import TRACES, newest
+from s2l.named_trace import named_trace, opened_trace
 from s2l.progress import say
 from s2l.workloads.info import describe
-from s2l.workloads.manifest import MANIFEST
-from s2l.workloads.trace import Trace
 from s2l.workloads.trace_writer import recover as recover_trace
 from s2l.workloads.validation import validate as validate_trace
 
-_trace = click.argument("trace", type=click.Path(path_type=Path), required=False)
+_trace = click.argument("trace", required=False)
 _json = click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
-
-
-def newest_trace() -> Path:
-    """The newest finished trace of the current folder."""
-    how = "record one with: s2l collect crawl"
-    return newest(TRACES, MANIFEST, kind="finished trace", how=how)
 
 
 _LAZY: Final = {
@@ -66,15 +58,19 @@ class _Group(click.Group):
 
 @click.group(cls=_Group)
 def dataset() -> None:
-    """Look at, make, convert, check and recover trace datasets. Without TRACE: the newest one."""
+    """Look at, make, convert, check, share and recover trace datasets.
+
+    TRACE is a folder, an archive, or an address such as hf:USER/NAME@REVISION, which is pulled
+    first; without one, the newest trace is meant.
+    """
 
 
 @dataset.command()
 @_trace
 @_json
-def info(trace: Path | None, as_json: bool) -> None:
+def info(trace: str | None, as_json: bool) -> None:
     """What is in a trace, in figures."""
-    facts = describe(Trace.open(trace or newest_trace()))
+    facts = describe(opened_trace(trace))
     if as_json:
         click.echo(msgspec.json.encode(facts))
         return
@@ -85,9 +81,9 @@ def info(trace: Path | None, as_json: bool) -> None:
 @dataset.command()
 @_trace
 @_json
-def validate(trace: Path | None, as_json: bool) -> int:
+def validate(trace: str | None, as_json: bool) -> int:
     """Check everything that can be checked; exit code 1 when something is wrong."""
-    path = trace or newest_trace()
+    path = named_trace(trace)
     problems = validate_trace(path)
     if as_json:
         click.echo(msgspec.json.encode({"trace": str(path), "problems": problems}))

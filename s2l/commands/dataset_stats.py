@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from s2l.commands.dataset import newest_trace
+from s2l.named_trace import opened_trace
 from s2l.parameters import TOKENIZER
 from s2l.progress import bar, say
 from s2l.workloads.stats.dataset_stats import DatasetStats, characterise, stats_json
@@ -20,16 +20,16 @@ from s2l.workloads.trace import Trace
 
 
 @click.command(name="stats")
-@click.argument("traces", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("traces", nargs=-1)
 @click.option("--tokenizer", type=TOKENIZER, help="Counts tokens; without it words are counted.")
 @click.option("--html", type=click.Path(path_type=Path), help="Write a page with plots, too.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 def dataset_stats(
-    traces: tuple[Path, ...], tokenizer: Path | None, html: Path | None, as_json: bool
+    traces: tuple[str, ...], tokenizer: Path | None, html: Path | None, as_json: bool
 ) -> None:
     """What workloads are like, side by side: counts, gaps, durations, tokens, overlap, bursts."""
     counter = token_counter(tokenizer)
-    opened = [Trace.open(path) for path in traces or (newest_trace(),)]
+    opened = [opened_trace(name) for name in traces or (None,)]
     found = [_characterised(trace, counter) for trace in opened]
     if html:
         from s2l.reports.dataset_page import write_dataset_page

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import click
 
-from s2l.commands.dataset import newest_trace
 from s2l.commands.report import report_on
 from s2l.commands.serve import API_KEY_VARIABLE, embedded_server, model_to_serve
 from s2l.exits import FAILED, INTERRUPTED, NOT_VALID
 from s2l.folders import RUNS, new_folder
+from s2l.named_trace import opened_trace
 from s2l.parameters import POSITIVE, SERVER_URL
 from s2l.progress import Bar, bar, console, say
 from s2l.replayer.document_order import ORDERS
@@ -35,7 +35,7 @@ EMBEDDED_CONTEXT_TOKENS = 600
 
 
 @click.command()
-@click.argument("trace", type=click.Path(path_type=Path), required=False)
+@click.argument("trace", required=False)
 @click.option("--qps", type=POSITIVE, help="Queries per second.  [default: 0.2 when embedded]")
 @click.option(
     "--arrivals",
@@ -70,7 +70,7 @@ EMBEDDED_CONTEXT_TOKENS = 600
 @click.option("--strict", is_flag=True, help="Exit code 3 when the run is not valid.")
 @click.option("--json", "as_json", is_flag=True, help="The figures as JSON on standard output.")
 def replay(
-    trace: Path | None,
+    trace: str | None,
     qps: float | None,
     arrivals: str,
     target: str | None,
@@ -80,7 +80,10 @@ def replay(
     as_json: bool,
     **others: object,
 ) -> int:
-    """Replay a trace and report; without TRACE, the newest one.
+    """Replay a trace and report.
+
+    TRACE is a folder, an archive, or an address such as hf:USER/NAME@REVISION; without one, the
+    newest trace is meant.
 
     The server's API key, where it needs one, is read from S2L_API_KEY.
     """
@@ -96,7 +99,7 @@ def replay(
         context_tokens=context_tokens,
         **others,  # type: ignore[arg-type]
     )
-    opened = Trace.open(trace or newest_trace())
+    opened = opened_trace(trace)
     path = out or new_folder(RUNS, "replay")
     info = asyncio.run(_replay(path, opened, options, target))
     return conclude(path, info, strict=strict, as_json=as_json)
