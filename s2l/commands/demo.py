@@ -31,12 +31,12 @@ REPORT: Final = Path("report.html")
 ANN_PASSAGES: Final = 5
 """Passages of 100 tokens in a context: about what the embedded model is given of a crawl."""
 
-RATES: Final = {"crawl": 1.0, "ann": 1.5}
+RATES: Final = {"crawl": 1.0, "ann": 1.2}
 """Of ``--qps``: a search is over sooner than a crawl, so that more of them fit into the time."""
 
 
 @click.command()
-@click.option("-n", "n_queries", type=click.IntRange(1), default=12, show_default=True)
+@click.option("-n", "n_queries", type=click.IntRange(1), default=10, show_default=True)
 @click.option("--qps", type=click.FloatRange(0.01, 5), default=0.3, show_default=True)
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="The figures as JSON on standard output.")
