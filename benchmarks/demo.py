@@ -35,7 +35,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="6 queries, one or two minutes")
     quick = parser.parse_args().quick
-    options = ["-n", "6", "--qps", "0.4"] if quick else ["-n", "24"]
+    options = ["-n", "6", "--qps", "0.4"] if quick else ["-n", "20"]
     s2l = Path(sys.executable).with_name("s2l")
     with tempfile.TemporaryDirectory() as folder:
         start_s = time.monotonic()
