@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from s2l.cli import COMMANDS, program
+from s2l.collectors.failure import CODES
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "docs/architecture.md", "CHANGELOG.md")
@@ -54,3 +55,9 @@ def test_make_targets_that_are_named_exist() -> None:
     for name in DOCUMENTS:
         for target in re.findall(r"make ([a-z-]+)`", _text(name)):
             assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"{name}: make {target}"
+
+
+def test_every_failure_code_is_documented() -> None:
+    table = _text("docs/failure-codes.md")
+    for code, meaning in CODES.items():
+        assert f"| `{code}` | {meaning} |" in table

@@ -271,3 +271,10 @@ def content_of(folder: Path) -> dict[str, bytes]:
 def content() -> Any:
     """``content_of``; tests are not importable packages."""
     return content_of
+
+
+@pytest.fixture
+def published(hub: Any, ready: Trace, content: Any) -> str:
+    """The small trace on the hub; its commit."""
+    oid: str = hub.commit("me/small", "main", content(ready.path))
+    return oid

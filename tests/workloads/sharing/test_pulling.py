@@ -14,13 +14,6 @@ from s2l.workloads.sharing.pulling import Puller, resolve_trace
 from s2l.workloads.trace import Trace
 
 
-@pytest.fixture
-def published(hub: Any, ready: Trace, content: Any) -> str:
-    """The small trace on the hub; its commit."""
-    oid: str = hub.commit("me/small", "main", content(ready.path))
-    return oid
-
-
 def test_a_pinned_revision_is_asked_for_once(
     hub: Any, cache: TraceCache, published: str, ready: Trace
 ) -> None:

@@ -1,0 +1,34 @@
+"""A trace on the Hub is pulled, checked and replayed in one command."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from s2l.workloads.trace import Trace
+
+S2L = str(Path(sys.executable).with_name("s2l"))
+
+
+def test_a_pinned_trace_of_the_hub_is_replayed(
+    hub: Any, published: str, ready: Trace, tmp_path: Path
+) -> None:
+    mock = [S2L, "mock", "--port", "0", "--overhead-s", "0.002", "--tpot-s", "0.001"]
+    with subprocess.Popen(mock, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
+        url = next(w for w in server.stderr.readline().split() if w.startswith("http://"))
+        options = ["--target", url, "--qps", "50", "--max-tokens", "2", "--json", "--out", "run"]
+        done = subprocess.run(
+            [S2L, "replay", f"hf:me/small@{published}", *options],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        server.terminate()
+    assert done.returncode == 0, done.stderr
+    info = json.loads(done.stdout)["info"]
+    assert info["trace"]["sha256"] == ready.sha256
+    finished = ready.manifest.counts.finished_queries
+    assert info["counts"]["succeeded"] == 2 * finished > 0
