@@ -20,8 +20,9 @@ lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
+# From inside the tree of links: in the root, s2l/ alone would be taken for the whole package.
 types: install
-	$(BIN)/mypy
+	cd build/__editable__.s2l-*/ && $(CURDIR)/$(BIN)/mypy --config-file $(CURDIR)/pyproject.toml
 
 unit: install browser
 	$(BIN)/pytest -m "not slow"
