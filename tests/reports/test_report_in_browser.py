@@ -1,3 +1,4 @@
+import importlib
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -8,12 +9,9 @@ import pytest
 from s2l.replayer.run import Run
 from s2l.reports.html import write_html
 
-sync_api = pytest.importorskip("playwright.sync_api")
+sync_api = importlib.import_module("playwright.sync_api")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium installed"),
-]
+pytestmark = pytest.mark.browser
 
 HOSTILE = "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=1>"
 WATCH_POLICY = """

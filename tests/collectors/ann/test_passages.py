@@ -1,3 +1,4 @@
+import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ Documents = Callable[[Sequence[str]], list[Document]]
 @pytest.fixture(scope="module")
 def words() -> Any:
     """A tokenizer whose tokens are words."""
-    tokenizers = pytest.importorskip("tokenizers")
+    tokenizers = importlib.import_module("tokenizers")
     tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel({"?": 0}, unk_token="?"))
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
     return tokenizer

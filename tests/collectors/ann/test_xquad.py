@@ -28,7 +28,6 @@ def test_recall_of_the_packaged_model_on_xquad(
 ) -> None:
     """Whether the paragraph that a question is about is found among the first n of 240, and
     whether its answer stands in the context that a progressive search ends with."""
-    pytest.importorskip("faiss", reason="needs faiss-cpu")
     if not XQUAD.is_file():
         pytest.skip(f"needs XQuAD in English (xquad-en.json) at {XQUAD}")
     paragraphs = [p for a in json.loads(XQUAD.read_text())["data"] for p in a["paragraphs"]][:n]

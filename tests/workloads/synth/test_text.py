@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from s2l.serving_adapter.embedded.model import prepare
 from s2l.workloads.errors import TokenizerError
 from s2l.workloads.synth.text import TokenizedTexts, WordTexts, one_token_words, text_maker
 from s2l.workloads.synth.words import WORDS
@@ -88,7 +89,6 @@ def word_level(path: Path) -> Path:
 
 
 def test_a_tokenizer_file(tmp_path: Path) -> None:
-    pytest.importorskip("tokenizers", reason="the tokenizers package is not installed")
     counter = token_counter(word_level(tmp_path / "tokenizer.json"))
     assert counter.name.startswith(f"{tmp_path.name}@")
     assert set(WORDS[:40]) <= set(one_token_words(counter))
@@ -97,9 +97,7 @@ def test_a_tokenizer_file(tmp_path: Path) -> None:
 
 
 def test_the_packaged_models_tokenizer() -> None:
-    pytest.importorskip("tokenizers", reason="the tokenizers package is not installed")
-    if not SMOLLM.exists():
-        pytest.skip(f"the packaged model was not unpacked: {SMOLLM} does not exist")
+    prepare()
     counter = token_counter(SMOLLM.parent)
     assert one_token_words(counter) == list(WORDS)
     texts = text_maker(0, counter)
@@ -110,7 +108,6 @@ def test_the_packaged_models_tokenizer() -> None:
     ("content", "error"), [(None, "No such file"), ("{}", "not a tokenizer.json")]
 )
 def test_no_tokenizer(content: str | None, error: str, tmp_path: Path) -> None:
-    pytest.importorskip("tokenizers", reason="the tokenizers package is not installed")
     if content is not None:
         (tmp_path / "tokenizer.json").write_text(content)
     with pytest.raises(TokenizerError, match=error) as caught:
