@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from s2l.workloads.arrival import OK, Arrival, ArrivalKind
 from s2l.workloads.document import Document
+from s2l.workloads.id_set import IdSet
 from s2l.workloads.query import Query
 
 _WITH_DOCUMENTS = frozenset({ArrivalKind.APPEND, ArrivalKind.REPLACE})
@@ -23,9 +24,9 @@ class CaptureRules:
     """Remembers every id; what it knows of a query's arrivals is dropped at its ``end``."""
 
     def __init__(self) -> None:
-        self._queries: set[str] = set()
+        self._queries = IdSet()
         self._rows = 0
-        self._documents: set[str] = set()
+        self._documents = IdSet()
         self._open: dict[str, _OpenQuery] = {}
 
     def restore(self, queries: Iterable[str], query_rows: int, documents: Iterable[str]) -> None:
