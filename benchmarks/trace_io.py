@@ -42,10 +42,10 @@ Events = list[tuple[int, int, str]]
 def load_trace(path: Path) -> dict[str, Events]:
     """All chunks by query, out of Parquet."""
     trace = Trace.open(path)
-    texts = {document.doc_id: document.text or "" for document in trace.documents()}
+    texts = trace.texts()
     return {
         retrieval.query.query_id: [
-            (arrival.start_us, arrival.arrival_us, texts[doc_id])
+            (arrival.start_us, arrival.arrival_us, texts[doc_id] or "")
             for arrival in retrieval.arrivals
             if arrival.kind is ArrivalKind.APPEND
             for doc_id in arrival.doc_ids

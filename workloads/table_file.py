@@ -1,6 +1,6 @@
 """One Parquet file of a trace, read in bounded memory."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -40,23 +40,27 @@ class TableFile:
             self._check_columns(file.schema_arrow)
             self._check_count(file.metadata.num_rows)
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """All rows, batch by batch, with exactly the columns of the format.
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """All rows, batch by batch, with exactly the columns of the format or the ones named.
 
         Raises:
             NotATrace: as ``check``, or a page is damaged.
         """
         count = 0
-        for batch in self._read(lambda batch: batch):
+        for batch in self._read(lambda batch: batch, columns=columns):
             count += batch.num_rows
             yield batch
         self._check_count(count)  # a damaged footer can lose rows without any other sign
 
-    def with_ids(self, doc_ids: pa.Array) -> Iterator[pa.RecordBatch]:
-        """The rows of these documents; of row groups without any, only the ids are read."""
+    def with_ids(
+        self, doc_ids: pa.Array, columns: Sequence[str] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of these documents, all columns of the format or the ones named, ``doc_id``
+        among them; of row groups without any, only the ids are read."""
         yield from self._read(
             lambda batch: batch.filter(pc.is_in(batch.column("doc_id"), value_set=doc_ids)),
             lambda file, group: self._holds(file, group, doc_ids),
+            columns,
         )
 
     def _holds(self, file: Any, group: int, doc_ids: pa.Array) -> bool:
@@ -67,16 +71,19 @@ class TableFile:
         self,
         select: Callable[[pa.RecordBatch], pa.RecordBatch],
         wants: Callable[[Any, int], bool] = lambda file, group: True,
+        columns: Sequence[str] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         size = _BATCH_DOCUMENTS if self.rows is DOCUMENTS else _BATCH_ROWS
-        names = self.rows.schema.names
+        schema = self.rows.schema
+        if columns is not None:
+            schema = pa.schema([schema.field(name) for name in columns])
         with self._opened() as file:
             self._check_columns(file.schema_arrow)
             try:
                 for group in range(file.num_row_groups):
                     if wants(file, group):
-                        for batch in file.iter_batches(size, [group], columns=names):
-                            yield select(self._conform(batch))
+                        for batch in file.iter_batches(size, [group], columns=schema.names):
+                            yield select(self._conform(batch, schema))
             except _DAMAGE as error:
                 raise NotATrace(f"{self.path}: damaged: {one_line(error)}") from None
 
@@ -104,14 +111,14 @@ class TableFile:
                     f"{self.path}: column {field.name!r} is {found}; it must be {field.type}"
                 )
 
-    def _conform(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _conform(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         columns = []
-        for field in self.rows.schema:
+        for field in schema:
             column = batch.column(field.name)
             if column.null_count and not field.nullable:
                 raise NotATrace(f"{self.path}: column {field.name!r} has nulls")
             columns.append(column if column.type == field.type else column.cast(field.type))
-        return pa.record_batch(columns, schema=self.rows.schema)
+        return pa.record_batch(columns, schema=schema)
 
 
 def _family(kind: pa.DataType) -> str:

@@ -99,6 +99,34 @@ class Trace:
         if missing:
             raise NotATrace(f"{self.path}: has no document {min(missing)!r}")
 
+    def texts(self, doc_ids: Collection[str] | None = None) -> dict[str, str | None]:
+        """The texts of all documents or of these, None where it is hidden; nothing else is read.
+
+        Raises:
+            NotATrace: some of ``doc_ids`` are not in the trace.
+        """
+        found: dict[str, str | None] = {}
+        for file, batch in self._text_batches(None if doc_ids is None else set(doc_ids)):
+            try:
+                columns = (column.to_pylist() for column in batch.columns)
+                found.update(zip(*columns, strict=True))
+            except ValueError as error:
+                raise NotATrace(f"{file.path}: damaged: {one_line(error)}") from None
+        if doc_ids is None:
+            return found
+        if missing := set(doc_ids) - found.keys():
+            raise NotATrace(f"{self.path}: has no document {min(missing)!r}")
+        return {doc_id: found[doc_id] for doc_id in doc_ids}
+
+    def _text_batches(self, wanted: set[str] | None) -> Iterator[tuple[TableFile, pa.RecordBatch]]:
+        """Ids and texts of these documents, of others too where they are most of all: to look for
+        most costs more than to read all."""
+        columns, ids = ("doc_id", "text"), pa.array(sorted(wanted or ()), pa.string())
+        every = wanted is None or 2 * len(wanted) >= self.manifest.counts.documents
+        for file in table_files(self.path, self.manifest, DOCUMENTS):
+            for batch in file.batches(columns) if every else file.with_ids(ids, columns):
+                yield file, batch
+
     def _records(self, rows: RowFormat[T]) -> Iterator[T]:
         for file in table_files(self.path, self.manifest, rows):
             for batch in file.batches():

@@ -47,6 +47,18 @@ def test_only_wanted_documents(trace_path: Path, small: Any) -> None:
         list(trace.documents(["nowhere", small.A]))
 
 
+def test_texts_alone_of_all_of_most_or_of_few(trace_path: Path, small: Any) -> None:
+    trace = Trace.open(trace_path)
+    every = {document.doc_id: document.text for document in small.DOCUMENTS}
+    assert trace.texts() == every
+    assert trace.texts([small.C, small.A]) == {doc: every[doc] for doc in (small.C, small.A)}
+    assert trace.texts([small.B]) == {small.B: every[small.B]}
+    assert trace.texts([]) == {}
+    for wanted in (["nowhere"], ["nowhere", *every]):
+        with pytest.raises(NotATrace, match="has no document 'nowhere'"):
+            trace.texts(wanted)
+
+
 def test_manifest_says_what_is_there(trace_path: Path, small: Any) -> None:
     trace = Trace.open(trace_path)
     manifest = trace.manifest
