@@ -1,1 +1,1 @@
-"""A Realtime server whose latencies are known exactly, to measure clients by."""
+"""A server of both protocols whose latencies are known exactly, to measure clients by."""

@@ -2,55 +2,29 @@
 
 import asyncio
 import hashlib
-import re
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from itertools import chain
+from typing import Final
 
-from s2l.serving_adapter.realtime.engine import Chunk, EngineInfo, Step, TextDecoder
+from s2l.serving_adapter.mock.latencies import NS, Latencies
+from s2l.serving_adapter.mock.prefix_memory import PrefixMemory
+from s2l.serving_adapter.mock.vocabulary import Vocabulary, render_turns
+from s2l.serving_adapter.precise_timer import PreciseTimer
+from s2l.serving_adapter.realtime.engine import Chunk, EngineInfo, Message, Step, TextDecoder
 
-_PIECE = re.compile(r"\s*\S+|\s+$")
+__all__ = ["Latencies", "MockEngine", "Vocabulary"]
 
-
-@dataclass(frozen=True, slots=True)
-class Latencies:
-    """How long the mock takes: a chunk of n tokens ``overhead_s + n / prefill_tokens_per_s``, and
-    ``tpot_s`` for each token after the first."""
-
-    prefill_tokens_per_s: float = 10_000.0
-    overhead_s: float = 0.01
-    tpot_s: float = 0.01
-
-    def prefill_s(self, tokens: int) -> float:
-        """Seconds until the first token after a chunk of that many tokens."""
-        return self.overhead_s + tokens / self.prefill_tokens_per_s
-
-
-class Vocabulary:
-    """Words and their ids, numbered as they are met: a tokenizer that needs no model."""
-
-    def __init__(self) -> None:
-        self._ids: dict[str, int] = {}
-        self._words: list[str] = []
-
-    def encode(self, text: str) -> list[int]:
-        """Ids of the words, white space with the word after it."""
-        return [self._id(word) for word in _PIECE.findall(text)]
-
-    def decode(self, token_ids: Sequence[int]) -> str:
-        """The words of known ids, joined."""
-        return "".join(self._words[i] for i in token_ids)
-
-    def _id(self, word: str) -> int:
-        if word not in self._ids:
-            self._ids[word] = len(self._words)
-            self._words.append(word)
-        return self._ids[word]
+_BLOCK: Final = 16
+_RUNS_KEPT: Final = 4096
 
 
 class MockEngine:
     """Answers with words that follow from the whole prompt, so that equal prompts can be told.
 
-    ``runs`` lists, by request, the token ids of each chunk: what a real engine would hold.
+    ``runs`` lists, by request, the token ids of each chunk: what a real engine would hold. Of
+    those that are over, only the newest are kept. With ``prefix_cache``, what requests with the
+    same salt have in common at their beginning is not computed again.
     """
 
     def __init__(
@@ -60,33 +34,55 @@ class MockEngine:
         max_model_len: int = 32_768,
         kv_capacity: int = 1_000_000,
         max_sessions: int = 4096,
+        prefix_cache: bool = False,
     ) -> None:
         self.latencies = latencies or Latencies()
         self.vocabulary = Vocabulary()
         self.runs: dict[str, list[tuple[int, ...]]] = {}
         self.open_runs = 0
+        self.held_tokens = 0
+        self.prompt_tokens = 0
+        self.output_tokens = 0
+        self.prefix_cache = prefix_cache
+        self.memory = PrefixMemory(kv_capacity if prefix_cache else 0, _BLOCK)
+        self._answer_ids: list[tuple[int, ...]] = [()]  # of the words after the first
+        self._timer: PreciseTimer | None = None
+        self._timer_loop: asyncio.AbstractEventLoop | None = None
         self.info = EngineInfo(
             engine="s2l-mock",
             version="1",
             model="mock",
             max_model_len=max_model_len,
             kv_capacity=kv_capacity,
-            block_size=16,
+            block_size=_BLOCK,
             max_sessions=max_sessions,
             settings={
-                "prefill_tokens_per_s": self.latencies.prefill_tokens_per_s,
-                "overhead_s": self.latencies.overhead_s,
-                "tpot_s": self.latencies.tpot_s,
+                field: getattr(self.latencies, field) for field in Latencies.__dataclass_fields__
             },
         )
+
+    @property
+    def timer(self) -> PreciseTimer:
+        """The timer of the running loop; ``close`` frees it."""
+        loop = asyncio.get_running_loop()
+        if self._timer is None or self._timer_loop is not loop:
+            self.close()
+            self._timer, self._timer_loop = PreciseTimer(loop), loop
+        return self._timer
+
+    def close(self) -> None:
+        """Free the timer."""
+        if self._timer is not None:
+            self._timer.close()
+            self._timer = None
 
     async def tokenize(self, text: str, *, start: bool = False) -> list[int]:
         """One token a word."""
         return self.vocabulary.encode(text)
 
-    def render(self, instructions: str, user: str) -> str:
-        """A template with both ends, as chat models have."""
-        return f"<system> {instructions}\n<user> {user}\n<assistant>"
+    def render(self, messages: Sequence[Message]) -> str:
+        """A template with both ends, as chat models have; the same as over HTTP."""
+        return render_turns((message.role, message.content) for message in messages)
 
     def decoder(self) -> TextDecoder:
         """Decodes ids of the mock's own words."""
@@ -96,29 +92,55 @@ class MockEngine:
         self, request_id: str, chunks: AsyncIterator[Chunk], cache_salt: str
     ) -> AsyncIterator[Step]:
         """Sleep as long as the chunks would take, then say the answer."""
-        held = self.runs.setdefault(request_id, [])
-        self.open_runs += 1
+        held = self._begin(request_id)
+        cached = 0
         try:
             async for chunk in chunks:
+                start_ns, n = time.monotonic_ns(), len(chunk.token_ids)
+                if not held:
+                    cached = self.memory.find(chunk.token_ids, cache_salt)
+                    n -= cached
                 held.append(chunk.token_ids)
-                await asyncio.sleep(self.latencies.prefill_s(len(chunk.token_ids)))
+                self.held_tokens += len(chunk.token_ids)
+                self.prompt_tokens += len(chunk.token_ids)
                 if not chunk.last:
-                    yield Step(tuple(self.vocabulary.encode(" dropped")), "length", 0)
+                    await self._sleep_until(start_ns + round(self.latencies.chunk_s(n) * NS))
+                    self._remember(held, cache_salt)
+                    yield Step(tuple(self.vocabulary.encode(" dropped")), "length", cached)
                     continue
-                async for step in self._generate(held, chunk.max_tokens):
-                    yield step
+                first_ns = start_ns + self.latencies.ttft_ns(n)
+                for i, ids in enumerate(self._answer(held, chunk.max_tokens)):
+                    await self._sleep_until(first_ns + round(i * self.latencies.tpot_s * NS))
+                    if i == 0:
+                        self._remember(held, cache_salt)
+                    self.output_tokens += 1
+                    yield Step(ids, "length" if i == chunk.max_tokens - 1 else None, cached)
         finally:
+            self.held_tokens -= sum(map(len, held))
             self.open_runs -= 1
 
-    async def _generate(self, held: list[tuple[int, ...]], max_tokens: int) -> AsyncIterator[Step]:
-        digest = hashlib.sha256(self.vocabulary.decode(sum(held, ())).encode()).hexdigest()[:12]
-        loop = asyncio.get_running_loop()
-        first_s = loop.time()
-        for i in range(max_tokens):
-            await asyncio.sleep(first_s + i * self.latencies.tpot_s - loop.time())
-            word = digest if i == 0 else f" word{i}"
-            reason = "length" if i == max_tokens - 1 else None
-            yield Step(tuple(self.vocabulary.encode(word)), reason, 0)
+    def _remember(self, held: list[tuple[int, ...]], cache_salt: str) -> None:
+        if self.prefix_cache:
+            self.memory.add(tuple(chain.from_iterable(held)), cache_salt)
+
+    def _begin(self, request_id: str) -> list[tuple[int, ...]]:
+        if len(self.runs) >= _RUNS_KEPT + self.open_runs:
+            del self.runs[next(iter(self.runs))]
+        self.open_runs += 1
+        held = self.runs[request_id] = []
+        return held
+
+    def _answer(self, held: list[tuple[int, ...]], max_tokens: int) -> Iterator[tuple[int, ...]]:
+        digest = hashlib.sha256()
+        for ids in held:
+            digest.update(self.vocabulary.decode(ids).encode())
+        yield (self.vocabulary.digest_id(digest.hexdigest()[:12]),)
+        for i in range(len(self._answer_ids), max_tokens):
+            self._answer_ids.append(tuple(self.vocabulary.encode(f" word{i}")))
+        yield from self._answer_ids[1:max_tokens]
+
+    async def _sleep_until(self, deadline_ns: int) -> None:
+        await self.timer.sleep_until_ns(deadline_ns)
 
 
 class _Decoder:

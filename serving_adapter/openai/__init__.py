@@ -1,0 +1,1 @@
+"""Client for chat and completions endpoints of any OpenAI-compatible server."""
