@@ -1,69 +1,78 @@
 """Client for any server that speaks the text part of the OpenAI Realtime API."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+import ssl
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import aiohttp
 import msgspec
 
-from s2l.serving_adapter.base import Prompt, ServerInfo, ServingError
+from s2l.serving_adapter.base import Capabilities, Prompt, ServerInfo, ServingError
 from s2l.serving_adapter.realtime.session import PreparedSession
+from s2l.serving_adapter.realtime.web_socket import (
+    MAX_MESSAGE_BYTES,
+    ClientSocket,
+    Endpoint,
+    SocketListener,
+)
 
 ROUTE: Final = "/v1/realtime"
 CONNECT_TIMEOUT_S: Final = 10.0
-MAX_FRAME_BYTES: Final = 64 * 2**20
+MAX_FRAME_BYTES: Final = MAX_MESSAGE_BYTES
+_HINT: Final = "name a server that speaks the Realtime API, such as vLLM with VLLM_PLUGINS=s2l"
 
 
 class RealtimeAdapter:
-    """One Realtime server, given by the ``http(s)://`` address of its root."""
+    """One Realtime server, given by the ``http(s)://`` address of its root.
+
+    Each request has a WebSocket of its own: that is what a session is.
+    """
 
     name = "realtime"
 
-    def __init__(self, url: str, *, api_key: str | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        api_key: str | None = None,
+        connect_timeout_s: float = CONNECT_TIMEOUT_S,
+    ) -> None:
         self._url = url.rstrip("/")
-        self._api_key = api_key
+        self._headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        self._endpoint = Endpoint(f"{self._url}{ROUTE}", tuple(self._headers.items()))
+        self._tls = ssl.create_default_context() if self._endpoint.secure else None
+        self._connect_timeout_s = connect_timeout_s
         self._http: aiohttp.ClientSession | None = None
         self._extended = False
         self._model = ""
 
     async def __aenter__(self) -> "RealtimeAdapter":
-        headers = {"Authorization": f"Bearer {self._api_key}"} if self._api_key else {}
-        # No hidden cap: a client that queues connections measures itself.
-        self._http = aiohttp.ClientSession(headers=headers, connector=aiohttp.TCPConnector(limit=0))
         return self
 
     async def __aexit__(self, *exc: object) -> None:
         if self._http is not None:
             await self._http.close()
 
-    @property
-    def http(self) -> aiohttp.ClientSession:
-        """The open client session; the adapter is used as a context manager."""
-        if self._http is None:
-            raise RuntimeError("RealtimeAdapter is used with 'async with'")
-        return self._http
-
     async def probe(self) -> ServerInfo:
         """Open a session and read what the server says of it."""
-        async with self.connect() as socket:
-            try:
-                async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                    frame = await socket.receive()
-            except TimeoutError:
-                raise self._not_realtime("sends no session.created") from None
+        first = _FirstMessage()
+        socket = self.connect(first)
         try:
-            created = msgspec.json.decode(frame.data)
-            session = created["session"]
-            if created["type"] != "session.created" or not isinstance(session, dict):
-                raise KeyError("session.created")
-        except (msgspec.DecodeError, KeyError, TypeError):
-            raise self._not_realtime("does not begin with session.created") from None
-        own = session.get("s2l")
-        self._extended = isinstance(own, dict)
-        self._model = str(session.get("model", ""))
-        return _server_info(self._model, own if isinstance(own, dict) else {})
+            async with asyncio.timeout(self._connect_timeout_s):
+                message = await first.message
+            # Names are looked up once: a look-up for each request would be measured with it.
+            self._endpoint = replace(self._endpoint, address=socket.peer)
+        except TimeoutError:
+            raise self._not_realtime("sends no session.created") from None
+        except ServingError as error:
+            if error.error_type == "protocol":
+                raise ServingError("protocol", f"{error}; {_HINT}") from None
+            raise
+        finally:
+            socket.close()
+        return self._read_greeting(message)
 
     async def truncate(self, texts: Sequence[str], budgets: Sequence[int]) -> list[str]:
         """Cut texts by vLLM's ``/tokenize`` and ``/detokenize``."""
@@ -85,35 +94,27 @@ class RealtimeAdapter:
         """Encode all frames that the prompt takes."""
         return PreparedSession(self.connect, prompt, extended=self._extended, model=self._model)
 
-    @asynccontextmanager
-    async def connect(self) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
-        """A WebSocket to the server. Raises ServingError."""
-        url = f"{self._url}{ROUTE}"
-        timeout = aiohttp.ClientWSTimeout(ws_close=1.0)
+    def connect(self, listener: SocketListener) -> ClientSocket:
+        """Begin to connect to the server's Realtime route."""
+        return ClientSocket(
+            self._endpoint, listener, connect_timeout_s=self._connect_timeout_s, tls=self._tls
+        )
+
+    def _read_greeting(self, message: bytes) -> ServerInfo:
         try:
-            async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                socket = await self.http.ws_connect(
-                    url, max_msg_size=MAX_FRAME_BYTES, timeout=timeout, compress=0
-                )
-        except aiohttp.WSServerHandshakeError as error:
-            if error.status in (401, 403):
-                raise ServingError("rejected", f"{url}: the API key was not accepted") from None
-            raise self._not_realtime(f"answers HTTP {error.status} to {ROUTE}") from None
-        except aiohttp.ClientConnectorError as error:
-            kind = "refused" if isinstance(error.os_error, ConnectionRefusedError) else "connect"
-            reason = error.os_error.strerror or str(error.os_error)
-            raise ServingError(kind, f"{self._url}: cannot connect: {reason}") from None
-        except TimeoutError:
-            message = f"{self._url}: no answer within {CONNECT_TIMEOUT_S:.0f} s"
-            raise ServingError("connect", message) from None
-        except (aiohttp.ClientError, OSError) as error:
-            raise self._not_realtime(f"breaks off the handshake ({error})") from None
-        async with socket:
-            yield socket
+            created = msgspec.json.decode(message)
+            session = created["session"]
+            if created["type"] != "session.created" or not isinstance(session, dict):
+                raise KeyError("session.created")
+        except (msgspec.DecodeError, KeyError, TypeError):
+            raise self._not_realtime("does not begin with session.created") from None
+        own = session.get("s2l")
+        self._extended = isinstance(own, dict)
+        self._model = str(session.get("model", ""))
+        return _server_info(self._model, own if isinstance(own, dict) else {})
 
     def _not_realtime(self, what: str) -> ServingError:
-        hint = "name a server that speaks the Realtime API, such as vLLM with VLLM_PLUGINS=s2l"
-        return ServingError("protocol", f"{self._url}: {what}; {hint}")
+        return ServingError("protocol", f"{self._url}: {what}; {_HINT}")
 
     async def _tokenize(self, text: str) -> list[int]:
         if not text:
@@ -122,16 +123,35 @@ class RealtimeAdapter:
         return list(answer["tokens"])
 
     async def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        url = f"{self._url}{path}"
+        if self._http is None:
+            self._http = aiohttp.ClientSession(headers=self._headers)
         try:
-            async with self.http.post(f"{self._url}{path}", json=body) as response:
+            async with self._http.post(url, json=body) as response:
                 if response.status != 200:
-                    raise ServingError(
-                        "protocol", f"{self._url}{path}: HTTP {response.status}; needed for tokens"
-                    )
+                    raise ServingError("protocol", f"{url}: HTTP {response.status}")
                 answer: dict[str, Any] = await response.json()
                 return answer
         except (aiohttp.ClientError, OSError) as error:
-            raise ServingError("connect", f"{self._url}{path}: {error}") from None
+            raise ServingError("connect", f"{url}: {error}") from None
+
+
+class _FirstMessage:
+    """Waits for what a server says first."""
+
+    def __init__(self) -> None:
+        self.message: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+    def on_open(self) -> None:
+        """Nothing is sent."""
+
+    def on_message(self, data: bytes) -> None:
+        if not self.message.done():
+            self.message.set_result(data)
+
+    def on_lost(self, error: ServingError) -> None:
+        if not self.message.done():
+            self.message.set_exception(error)
 
 
 def _server_info(model: str, own: dict[str, Any]) -> ServerInfo:
@@ -141,7 +161,7 @@ def _server_info(model: str, own: dict[str, Any]) -> ServerInfo:
         version=str(own.get("engine_version", "")),
         model=model,
         max_model_len=own.get("max_model_len"),
-        separate_caches=bool(own),
+        capabilities=Capabilities(counts_tokens=bool(own), separate_caches=bool(own)),
         settings={**settings, **(own.get("settings") or {})},
     )
 

@@ -1,35 +1,28 @@
-"""One client of a Realtime server: reads its events, grows its prompt, streams its answer."""
+"""One client of a Realtime server: reads its frames, answers each, and ends it when it must."""
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Protocol
-
-import msgspec
+from typing import Final, Protocol
 
 from s2l.serving_adapter.realtime import server_events as out
-from s2l.serving_adapter.realtime.admission import Admission, Overloaded
-from s2l.serving_adapter.realtime.conversation import Conversation
+from s2l.serving_adapter.realtime.admission import Admission
 from s2l.serving_adapter.realtime.engine import Engine
-from s2l.serving_adapter.realtime.events import (
-    ClientEvent,
-    Extension,
-    Item,
-    ItemCreate,
-    ItemDelete,
-    RealtimeError,
-    ResponseCancel,
-    ResponseConfig,
-    ResponseCreate,
-    SessionConfig,
-    SessionUpdate,
-    decode_client_event,
-    event_head,
+from s2l.serving_adapter.realtime.events import decode_client_event, event_id_of
+from s2l.serving_adapter.realtime.limits import (
+    POLICY_VIOLATION,
+    Ending,
+    Limits,
+    exceeded,
+    hit,
 )
-from s2l.serving_adapter.realtime.prompt_template import PromptTemplate
-from s2l.serving_adapter.realtime.streamed_prompt import StreamedPrompt
+from s2l.serving_adapter.realtime.outbox import Outbox
+from s2l.serving_adapter.realtime.server_session import ServerSession
+from s2l.serving_adapter.realtime.session_config import RealtimeError
 
 log = logging.getLogger(__name__)
+
+_GOODBYE_S: Final = 1.0
+"""How long the last events may take to leave when the server ends a session."""
 
 
 class Socket(Protocol):
@@ -43,220 +36,108 @@ class Socket(Protocol):
 
 
 class Connection:
-    """One session: one conversation and, in this version, one response."""
+    """Serves one session. Every client event is answered by an event or by an error."""
 
-    def __init__(self, socket: Socket, engine: Engine, admission: Admission) -> None:
+    def __init__(
+        self,
+        socket: Socket,
+        engine: Engine,
+        admission: Admission,
+        limits: Limits | None = None,
+    ) -> None:
         self._socket = socket
-        self._engine = engine
-        self._config = SessionConfig()
-        self._extension = Extension()
-        self._id = out.new_id("sess")
-        self._conversation_id = out.new_id("conv")
-        self._conversation = Conversation()
-        self._template: PromptTemplate | None = None
-        self._prompt = StreamedPrompt(
-            engine, admission, request_id=self._id, on_prefilled=self._on_prefilled
-        )
-        self._response: asyncio.Task[None] | None = None
-        self._reports: set[asyncio.Task[None]] = set()
+        self._limits = limits or Limits()
+        self._outbox = Outbox(socket, self._limits)
+        self._session = ServerSession(self._outbox.put, engine, admission, self._limits)
+        self._last_event_s = 0.0
 
-    async def serve(self) -> None:
-        """Serve the client until it is gone, then free all that it held."""
+    async def serve(self) -> Ending:
+        """Serve until the client is gone or a limit ends the session, then free all that it held.
+
+        Returns how the socket is to be closed.
+        """
+        self._last_event_s = asyncio.get_running_loop().time()
+        writer = asyncio.create_task(self._outbox.drain())
+        reader = asyncio.create_task(self._read())
+        clock = asyncio.create_task(self._expire())
+        jobs = (reader, writer, clock)
+        done: set[asyncio.Task[Ending]] = set()
         try:
-            await self._send(out.event("session.created", session=self._session()))
-            while (frame := await self._socket.receive()) is not None:
-                await self._answer(frame)
+            done, _ = await asyncio.wait(jobs, return_when=asyncio.FIRST_COMPLETED)
+            ending = next(job for job in jobs if job in done).result()
         finally:
-            if self._response is not None:
-                self._response.cancel()
-                await asyncio.wait([self._response])
-            await self._prompt.aclose()
+            await _stopped(reader, clock)
+            await self._session.aclose()
+            await self._say_goodbye(writer, ending_s=0.0 if reader in done else _GOODBYE_S)
+        if ending.limit is not None:
+            hit(ending.limit)
+        return ending
+
+    async def _say_goodbye(self, writer: "asyncio.Task[Ending]", *, ending_s: float) -> None:
+        """Let the last events leave, if there is anyone to read them."""
+        self._outbox.close()
+        await asyncio.wait((writer,), timeout=ending_s)
+        await _stopped(writer)
+
+    async def _read(self) -> Ending:
+        self._session.begin()
+        while (frame := await self._socket.receive()) is not None:
+            self._last_event_s = asyncio.get_running_loop().time()
+            await self._answer(frame)
+        return Ending()
 
     async def _answer(self, frame: str | bytes) -> None:
         try:
-            event = decode_client_event(frame)
-            await self._handle(event)
+            await self._session.handle(decode_client_event(self._checked(frame)))
         except RealtimeError as problem:
-            await self._send(out.error(problem, event_head(frame).event_id))
-        except Overloaded as problem:
-            refusal = RealtimeError("rate_limit_exceeded", str(problem))
-            await self._send(out.error(refusal, event_head(frame).event_id))
+            self._refuse(problem, frame)
+        except Exception as error:
+            log.exception("an event could not be served")
+            message = f"the server failed to serve this event: {type(error).__name__}"
+            self._refuse(RealtimeError("internal_error", message, kind="server_error"), frame)
 
-    async def _handle(self, event: ClientEvent) -> None:
-        handlers: dict[type, Callable[..., Awaitable[None]]] = {
-            SessionUpdate: self._update_session,
-            ItemCreate: self._create_item,
-            ItemDelete: self._delete_item,
-            ResponseCreate: self._create_response,
-            ResponseCancel: self._cancel_response,
-        }
-        await handlers[type(event)](event)
+    def _refuse(self, problem: RealtimeError, frame: str | bytes) -> None:
+        readable = isinstance(frame, str) and not self._too_large(frame)
+        self._outbox.put(out.error(problem, event_id_of(frame) if readable else None))
 
-    async def _update_session(self, event: SessionUpdate) -> None:
-        new = event.session
-        if new.output_modalities not in (None, ["text"]):
-            raise _unsupported("output_modalities other than ['text']", "session.output_modalities")
-        if new.model not in (None, self._engine.info.model):
-            message = f"this server serves {self._engine.info.model!r}, not {new.model!r}"
-            raise RealtimeError("model_not_found", message, param="session.model")
-        if self._template and new.instructions not in (None, self._config.instructions):
-            raise _unsupported("changing instructions after the first item", "session.instructions")
-        if self._template and new.s2l and new.s2l.cache_salt != self._extension.cache_salt:
-            raise _unsupported("changing the cache salt after the first item", "session.s2l")
-        changes = {f: v for f in new.__struct_fields__ if (v := getattr(new, f)) is not None}
-        self._config = msgspec.structs.replace(self._config, **changes)
-        self._extension = self._config.s2l or self._extension
-        await self._send(out.event("session.updated", session=self._session()))
+    def _checked(self, frame: str | bytes) -> str:
+        if isinstance(frame, bytes):
+            raise RealtimeError("invalid_event", "binary frames are not events; send text frames")
+        if self._too_large(frame):
+            limit = self._limits.max_message_bytes
+            message = f"an event may have at most {limit} bytes; send it in parts"
+            raise exceeded("max_message_bytes", "message_too_large", message)
+        return frame
 
-    async def _create_item(self, event: ItemCreate) -> None:
-        if self._response is not None:
-            raise _unsupported("items after response.create", "item")
-        text = _text_of(event.item)
-        item_id = event.item.id or out.new_id("item")
-        previous = self._conversation.check_new(item_id, event.previous_item_id)
-        with self._prompt.changing():
-            await self._begin_conversation()
-            tokens = await self._engine.tokenize(text)
-            self._check_length(len(tokens))
-            self._conversation.insert(item_id, tokens, previous)
-            self._prompt.replace(self._conversation.tokens)
-        item = out.user_item(item_id, text)
-        for kind in ("conversation.item.added", "conversation.item.done"):
-            await self._send(out.event(kind, item=item, previous_item_id=previous))
+    def _too_large(self, frame: str) -> bool:
+        limit = self._limits.max_message_bytes
+        return len(frame) > limit or (len(frame) * 4 > limit and _bytes(frame) > limit)
 
-    async def _begin_conversation(self) -> None:
-        """With the first item the instructions are settled: they stand before it."""
-        if self._template is None:
-            template = PromptTemplate.of(self._engine, self._config.instructions or "")
-            self._conversation.before = tuple(
-                await self._engine.tokenize(template.before, start=True)
-            )
-            self._template = template
-            self._prompt.cache_salt = self._extension.cache_salt
+    async def _expire(self) -> Ending:
+        """End the session when it is idle too long, or too old."""
+        loop = asyncio.get_running_loop()
+        end_s = loop.time() + self._limits.max_session_s
+        while True:
+            if self._session.answering:
+                self._last_event_s = loop.time()
+            idle_end_s = self._last_event_s + self._limits.max_idle_s
+            if loop.time() >= end_s:
+                return self._expired("max_session_s", "it was open for as long as one may be")
+            if loop.time() >= idle_end_s:
+                return self._expired("max_idle_s", "nothing was sent or asked for too long")
+            await asyncio.sleep(min(end_s, idle_end_s) - loop.time())
 
-    def _check_length(self, more: int) -> None:
-        limit = self._engine.info.max_model_len
-        total = len(self._conversation.tokens) + more + self._reserve
-        if total > limit:
-            message = f"the context would be {total} tokens with this item; the limit is {limit}"
-            raise RealtimeError("context_length_exceeded", message, param="item.content")
-
-    @property
-    def _reserve(self) -> int:
-        """Room kept for the end of the template and one generated token."""
-        return 1 + (len(self._template.after.encode()) if self._template else 0)
-
-    async def _delete_item(self, event: ItemDelete) -> None:
-        if self._response is not None:
-            raise _unsupported("items after response.create", "item")
-        with self._prompt.changing():
-            self._conversation.delete(event.item_id)
-            self._prompt.replace(self._conversation.tokens)
-        await self._send(out.event("conversation.item.deleted", item_id=event.item_id))
-
-    async def _create_response(self, event: ResponseCreate) -> None:
-        if self._response is not None:
-            raise _unsupported("a second response in one session", "type")
-        config = event.response or ResponseConfig()
-        if config.conversation not in (None, "auto") or config.input or config.instructions:
-            raise _unsupported("input, instructions or conversation of a response", "response")
-        if config.output_modalities not in (None, ["text"]):
-            raise _unsupported("output_modalities other than ['text']", "response")
-        if self._template is None or not self._conversation:
-            raise RealtimeError("empty_conversation", "create an item before response.create")
-        limit = self._max_output_tokens(config)
-        with self._prompt.changing():
-            after = self._template.after
-            self._prompt.extend(await self._engine.tokenize(after) if after else [])
-        limit = min(limit, self._engine.info.max_model_len - self._prompt.tokens)
-        events = out.ResponseEvents(self._conversation_id, limit)
-        self._response = asyncio.create_task(self._respond(events, limit))
-        await asyncio.sleep(0)  # let it begin: a task cancelled before that says nothing
-
-    def _max_output_tokens(self, config: ResponseConfig) -> int:
-        asked = config.max_output_tokens or self._config.max_output_tokens or "inf"
-        if asked == "inf":
-            return self._engine.info.max_model_len
-        if asked < 1:
-            raise RealtimeError("invalid_value", "max_output_tokens is 1 or more, or 'inf'")
-        return asked
-
-    async def _cancel_response(self, event: ResponseCancel) -> None:
-        if self._response is None or self._response.done():
-            raise RealtimeError("response_cancel_not_active", "no response is in progress")
-        self._response.cancel()
-
-    async def _respond(self, events: out.ResponseEvents, limit: int) -> None:
-        """Stream one answer; whatever ends it, ``response.done`` says how."""
-        decoder = self._engine.decoder()
-        text, n_output, n_unsent, cached = "", 0, 0, self._prompt.prefilled_tokens
-        status, reason, message = "completed", None, ""
-        try:
-            for event in events.opening(self._conversation.last_id):
-                await self._send(event)
-            steps = self._prompt.answer(limit, self._extension.temperature)
-            async for step in steps:
-                if report := self._prefilled_report(self._prompt.tokens):
-                    await self._send(report)
-                n_output += len(step.token_ids)
-                n_unsent += len(step.token_ids)
-                if delta := decoder.push(step.token_ids):
-                    text += delta
-                    await self._send_delta(events.delta(delta), n_unsent)
-                    n_unsent = 0
-                if step.finish_reason == "length":
-                    status, reason = "incomplete", "max_output_tokens"
-        except asyncio.CancelledError:
-            status, reason = "cancelled", "client_cancelled"
-            await self._prompt.aclose()
-        except Exception as error:  # the engine's own failures are the client's to know
-            log.exception("response failed")
-            status, reason, message = "failed", "engine_error", str(error) or repr(error)
-        cached = max(cached, self._prompt.prefix_cached_tokens)
-        count = out.TokenCount(
-            self._prompt.tokens,
-            cached,
-            n_output,
-            self._prompt.invalidated_tokens if self._extension.report else None,
-        )
-        for event in events.closing(text, status, reason, count, message):
-            await self._send(event)
-
-    async def _send_delta(self, delta: out.Event, tokens: int) -> None:
-        if self._extension.report:
-            delta["s2l"] = {"tokens": tokens}
-        await self._send(delta)
-
-    def _on_prefilled(self, tokens: int) -> None:
-        if report := self._prefilled_report(tokens):
-            task = asyncio.create_task(self._send(report))
-            self._reports.add(task)
-            task.add_done_callback(self._reports.discard)
-
-    def _prefilled_report(self, tokens: int) -> out.Event | None:
-        """Tells a client that asked for it which items the engine holds by now."""
-        held = self._conversation.report_held(tokens)
-        if not self._extension.report or not held:
-            return None
-        return out.event("s2l.prefilled", item_ids=held, tokens=tokens)
-
-    def _session(self) -> out.Event:
-        return out.session_object(self._id, self._config, self._engine.info)
-
-    async def _send(self, event: out.Event) -> None:
-        await self._socket.send(msgspec.json.encode(event).decode())
+    def _expired(self, limit: str, why: str) -> Ending:
+        message = f"your session has ended: {why} ({limit})"
+        self._outbox.put(out.error(RealtimeError("session_expired", message), None))
+        return Ending(POLICY_VIOLATION, message, limit)
 
 
-def _unsupported(what: str, param: str) -> RealtimeError:
-    return RealtimeError("not_supported", f"not supported yet: {what}", param=param)
+def _bytes(frame: str) -> int:
+    return len(frame.encode(errors="surrogatepass"))
 
 
-def _text_of(item: Item) -> str:
-    if item.type != "message" or item.role != "user":
-        raise _unsupported(f"items of type {item.type!r} and role {item.role!r}", "item")
-    parts = [part.text for part in item.content if part.type == "input_text"]
-    if not parts or len(parts) != len(item.content) or None in parts:
-        raise RealtimeError(
-            "invalid_value", "content must be input_text parts with text", param="item.content"
-        )
-    return "".join(part for part in parts if part)
+async def _stopped(*tasks: "asyncio.Task[Ending]") -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)

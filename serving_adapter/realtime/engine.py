@@ -10,13 +10,15 @@ class Chunk:
     """Token ids to prefill after those before them.
 
     ``max_tokens`` is 1 for all but the last chunk: engines sample at least one token at the end of
-    each, and that of an intermediate chunk is thrown away.
+    each, and that of an intermediate chunk is thrown away. A lower ``priority`` goes first, where
+    the engine knows priorities; that of a request's first chunk counts.
     """
 
     token_ids: tuple[int, ...]
     max_tokens: int
     temperature: float
     last: bool
+    priority: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,14 @@ class Step:
     token_ids: tuple[int, ...]
     finish_reason: str | None
     cached_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a conversation; ``role`` is ``system``, ``user`` or ``assistant``."""
+
+    role: str
+    content: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +67,11 @@ class Engine(Protocol):
     async def tokenize(self, text: str, *, start: bool = False) -> list[int]:
         """Token ids of the text, without special tokens unless it is the prompt's ``start``."""
 
-    def render(self, instructions: str, user: str) -> str:
-        """The chat template's text up to where the model answers; plain text without a template."""
+    def render(self, messages: Sequence[Message]) -> str:
+        """The chat template's text up to where the model answers; plain text without a template.
+
+        Raises what the template raises: some have no place for some orders of roles.
+        """
 
     def decoder(self) -> TextDecoder:
         """A decoder for one answer."""
@@ -66,7 +79,8 @@ class Engine(Protocol):
     def run(
         self, request_id: str, chunks: AsyncIterator[Chunk], cache_salt: str
     ) -> AsyncIterator[Step]:
-        """Prefill the chunks in order, then generate.
+        """Prefill the chunks in order, then generate. A first chunk that is the last one is an
+        ordinary request.
 
         The engine asks for a chunk when it can take one; the caller hands out the next only when
         the one before is done. Closing the iterator aborts and frees the KV blocks.

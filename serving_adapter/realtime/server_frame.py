@@ -2,7 +2,7 @@
 
 import msgspec
 
-from s2l.serving_adapter.base import Finished, ServingError, Usage
+from s2l.serving_adapter.base import ServingError, Usage
 
 
 class Reported(msgspec.Struct, frozen=True):
@@ -23,15 +23,23 @@ class CachedDetails(msgspec.Struct, frozen=True):
     cached_tokens: int | None = None
 
 
-class Invalidated(msgspec.Struct, frozen=True):
+class OutputDetails(msgspec.Struct, frozen=True):
+    reasoning_tokens: int | None = None
+
+
+class OwnUsage(msgspec.Struct, frozen=True):
+    """The extension's counts."""
+
     invalidated_tokens: int | None = None
+    discarded_tokens: int | None = None
 
 
 class UsageObject(msgspec.Struct, frozen=True):
-    s2l: Invalidated | None = None
+    s2l: OwnUsage | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
     input_token_details: CachedDetails | None = None
+    output_token_details: OutputDetails | None = None
 
 
 class StatusDetails(msgspec.Struct, frozen=True):
@@ -60,7 +68,7 @@ class ServerFrame(msgspec.Struct, frozen=True):
 _decoder = msgspec.json.Decoder(ServerFrame)
 
 
-def decode_frame(data: str) -> ServerFrame:
+def decode_frame(data: bytes) -> ServerFrame:
     """Read one frame of a server. Raises ServingError when it is no event."""
     try:
         return _decoder.decode(data)
@@ -68,15 +76,25 @@ def decode_frame(data: str) -> ServerFrame:
         raise ServingError("protocol", f"not a Realtime event: {error}") from None
 
 
-def finished(response: ResponseObject) -> Finished:
-    """The end of an answer. Raises ServingError when the response failed."""
+def finish_reason(response: ResponseObject) -> str:
+    """Why the answer ended. Raises ServingError when the response failed."""
     details = response.status_details or StatusDetails()
     if response.status not in ("completed", "incomplete"):
         message = details.error.message if details.error else ""
         raise ServingError("server_error", f"response {response.status}: {message}")
-    usage = response.usage or UsageObject()
-    cached = usage.input_token_details.cached_tokens if usage.input_token_details else None
-    reason = "length" if details.reason == "max_output_tokens" else (details.reason or "stop")
-    invalidated = usage.s2l.invalidated_tokens if usage.s2l else None
-    counted = Usage(usage.input_tokens, cached, usage.output_tokens, invalidated)
-    return Finished(counted, reason)
+    return "length" if details.reason == "max_output_tokens" else (details.reason or "stop")
+
+
+def usage(response: ResponseObject) -> Usage:
+    """Tokens as the server counted them."""
+    counted = response.usage or UsageObject()
+    own = counted.s2l or OwnUsage()
+    inputs, outputs = counted.input_token_details, counted.output_token_details
+    return Usage(
+        prompt_tokens=counted.input_tokens,
+        cached_tokens=inputs.cached_tokens if inputs else None,
+        output_tokens=counted.output_tokens,
+        invalidated_tokens=own.invalidated_tokens,
+        discarded_tokens=own.discarded_tokens,
+        reasoning_tokens=outputs.reasoning_tokens if outputs else None,
+    )

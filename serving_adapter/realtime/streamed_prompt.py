@@ -3,20 +3,20 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from s2l.serving_adapter.realtime.admission import Admission, Reservation
+from s2l.serving_adapter.realtime import metrics
+from s2l.serving_adapter.realtime.admission import Admission
+from s2l.serving_adapter.realtime.claim import Ask, Claim, Kind, Leave
 from s2l.serving_adapter.realtime.engine import Chunk, Engine, Step
+from s2l.serving_adapter.realtime.prompt_run import PromptRun, common_prefix
 
 SETTLE_S = 0.005
 """Changes that follow each other closer than this are prefilled as one. What is sent in one burst,
 as by a client that waited for all of it, so costs one engine step and not one per item."""
 
-
-def common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
-    """How many tokens both begin with."""
-    pairs = zip(one, other, strict=False)
-    return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+EARLY_PRIORITY = 1
+"""Of requests that only warm the prefix cache: the engine takes everything else before them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,27 +25,17 @@ class _Completion:
     temperature: float
 
 
-@dataclass(slots=True)
-class _Run:
-    """One engine request: the tokens handed to it, and how many of them it holds."""
-
-    sent: list[int] = field(default_factory=list)
-    prefilled: int = 0
-    cached: int | None = None
-    """Tokens that the engine found in its prefix cache; None until its first step."""
-    complete: bool = False
-    """Whether the last chunk was handed out: what comes from now on is the answer."""
-
-
 class StreamedPrompt:
-    """Feeds an engine chunk by chunk, and anew when what it was fed is no longer the prompt.
+    """Feeds an engine with leave of ``admission``, and anew when what it was fed is out of date.
 
-    One chunk is in flight at a time and what comes meanwhile is merged into the next: a chunk sent
-    while the one before is still being prefilled is not safe with the engines there are. The last
-    token known is held back until the prompt is complete, so that the last chunk is never empty.
-    When context is replaced, the request is aborted and a new one takes its place: of what was
-    prefilled it finds the common prefix in the engine's prefix cache, in whole blocks.
-    ``on_prefilled`` is called with the number of prompt tokens that the engine holds.
+    A session is fed chunk by chunk: one is in flight at a time and what comes meanwhile is merged
+    into the next, since a chunk sent while the one before is still being prefilled is not safe with
+    the engines there are. The last token known is held back until the prompt is complete, so that
+    the last chunk is never empty. Where there is no room for a session, ordinary requests for one
+    token warm the engine's prefix cache instead, and another ordinary request asks for the answer.
+    When context is replaced or the session is evicted, the request is aborted; the next one finds
+    in the prefix cache, in whole blocks, what it has in common with those before it.
+    ``on_prefilled`` is called with the number of prompt tokens that the engine has prefilled.
     """
 
     def __init__(
@@ -62,17 +52,17 @@ class StreamedPrompt:
         self.cache_salt = ""
         self._on_prefilled = on_prefilled
         self._tokens: list[int] = []
-        self._run = _Run()
+        self._run = PromptRun("")
         self._runs = 0
-        self._handed_out = 0
+        self._past: list[int] = []  # what past requests were handed of a prompt, perhaps changed
         self._thrown_away = 0
         self._growing = 0
+        self._version = 0
         self._last_change_s = 0.0
         self._changed = asyncio.Event()
-        self._chunk_done = asyncio.Event()
         self._completion: _Completion | None = None
         self._steps: asyncio.Queue[Step | None] = asyncio.Queue()
-        self._reservation: Reservation | None = None
+        self._claim: Claim | None = None
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -82,8 +72,8 @@ class StreamedPrompt:
 
     @property
     def prefilled_tokens(self) -> int:
-        """Tokens of the prompt as it is now that the engine's request holds."""
-        return min(self._run.prefilled, common_prefix(self._run.sent, self._tokens))
+        """Tokens of the prompt as it is now that an open session holds."""
+        return self._run.held_of(self._tokens)
 
     @property
     def prefix_cached_tokens(self) -> int:
@@ -91,8 +81,13 @@ class StreamedPrompt:
         return self._run.cached or 0
 
     @property
+    def cached_tokens(self) -> int:
+        """Prompt tokens that were there when the answer's prefill began."""
+        return max(self._run.held_at_end, self.prefix_cached_tokens)
+
+    @property
     def invalidated_tokens(self) -> int:
-        """Tokens handed to the engine and not reused by the request that came after."""
+        """Tokens handed to the engine that the next request could not reuse, since they changed."""
         return self._thrown_away
 
     @contextmanager
@@ -113,21 +108,21 @@ class StreamedPrompt:
         """The prompt is this from now on; prefill starts as soon as the engine can take it.
 
         Raises:
-            Overloaded: this is the first of it, and too many sessions wait for KV cache already.
+            Overloaded: this is the first of it, and too many prompts wait for the engine already.
         """
-        if self._reservation is None:
-            self._reservation = self._admission.request(self._engine.info.max_model_len)
+        if self._claim is None:
+            self._claim = self._admission.claim(self._changed.set)
         self._tokens = list(token_ids)
         self._note_change()
         if self._task is None:
-            self._task = asyncio.create_task(self._drive(self._reservation))
+            self._task = asyncio.create_task(self._drive(self._claim))
 
     async def answer(self, max_tokens: int, temperature: float) -> AsyncIterator[Step]:
         """The prompt is complete: yield what the model says. Raises what the engine raises."""
-        if self._reservation is None or self._task is None or not self._tokens:
+        if self._task is None or not self._tokens:
             raise ValueError("an empty prompt cannot be answered")
         self._completion = _Completion(max_tokens, temperature)
-        self._admission.shrink(self._reservation, self.tokens + max_tokens)
+        self._version += 1
         self._changed.set()
         while (step := await self._steps.get()) is not None:
             yield step
@@ -141,88 +136,133 @@ class StreamedPrompt:
 
     def _note_change(self) -> None:
         self._last_change_s = asyncio.get_running_loop().time()
+        self._version += 1
         self._changed.set()
 
-    async def _drive(self, reservation: Reservation) -> None:
-        """Run requests until one of them was not overtaken by a change of its prompt."""
+    async def _drive(self, claim: Claim) -> None:
+        """Run requests until one of them gave the answer."""
         try:
-            await reservation.granted.wait()
-            while await self._overtaken():
-                self._handed_out = len(self._run.sent)
+            while not await self._answered_by_run(claim):
+                pass
         finally:
-            self._admission.release(reservation)
+            self._admission.release(claim)
             self._steps.put_nowait(None)
 
-    async def _overtaken(self) -> bool:
-        """Run one request to its end, or abort it when what it was fed is no longer the prompt."""
-        self._run = _Run()
+    async def _answered_by_run(self, claim: Claim) -> bool:
+        """Run one request to its end, or abort it when it is out of date or evicted."""
         self._runs += 1
-        self._chunk_done.set()
-        running = asyncio.create_task(self._feed(self._run))
-        diverged = asyncio.create_task(self._until_diverged(self._run))
+        run = self._run = PromptRun(f"{self._request_id}-{self._runs}")
+        running = asyncio.create_task(self._feed(run, claim))
+        overtaken = asyncio.create_task(self._until_overtaken(run, claim))
         try:
-            await asyncio.wait((running, diverged), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((running, overtaken), return_when=asyncio.FIRST_COMPLETED)
             if running.done():
                 running.result()
-            return not running.done()
+            return run.answering and running.done()
         finally:
-            for task in (running, diverged):
+            for task in (running, overtaken):
                 task.cancel()
-            await asyncio.gather(running, diverged, return_exceptions=True)
+            await asyncio.gather(running, overtaken, return_exceptions=True)
+            if run.cached is not None or len(run.sent) >= len(self._past):
+                self._past = run.sent or self._past
+            self._admission.closed(claim, len(run.sent))
 
-    async def _feed(self, run: _Run) -> None:
-        request_id = f"{self._request_id}-{self._runs}"
-        steps = self._engine.run(request_id, self._chunks(run), self.cache_salt)
+    async def _feed(self, run: PromptRun, claim: Claim) -> None:
+        steps = self._engine.run(run.request_id, self._chunks(run, claim), self.cache_salt)
         async with aclosing(steps) as steps:  # type: ignore[type-var]
             async for step in steps:
-                self._take(run, step)
+                self._take(run, claim, step)
 
-    def _take(self, run: _Run, step: Step) -> None:
+    def _take(self, run: PromptRun, claim: Claim, step: Step) -> None:
         if run.cached is None:
             run.cached = step.cached_tokens
-            self._thrown_away += max(0, self._handed_out - step.cached_tokens)
-        if run.complete:
+            metrics.REUSED.inc(step.cached_tokens)
+            lost = max(0, run.replaces - step.cached_tokens)
+            self._thrown_away += lost
+            metrics.INVALIDATED.inc(lost)
+        if run.answering:
+            run.generated += len(step.token_ids)
+            self._admission.answered(claim, len(run.sent) + run.generated)
             self._steps.put_nowait(step)
         elif step.finish_reason is not None:  # the token of an intermediate chunk is no answer
             run.prefilled = len(run.sent)
-            self._on_prefilled(self.prefilled_tokens)
-            self._chunk_done.set()
+            self._admission.prefilled(claim)
+            self._on_prefilled(common_prefix(run.sent, self._tokens))
+            run.chunk_done.set()
 
-    async def _chunks(self, run: _Run) -> AsyncIterator[Chunk]:
+    async def _chunks(self, run: PromptRun, claim: Claim) -> AsyncIterator[Chunk]:
         while True:
-            await self._chunk_done.wait()
-            await self._settled(run, self._has_more)
-            completion = self._completion
-            end = len(self._tokens) - (0 if completion else 1)
-            ids = tuple(self._tokens[len(run.sent) : end])
-            run.sent.extend(ids)
-            self._chunk_done.clear()
-            if completion:
-                run.complete = True
-                yield Chunk(ids, completion.max_tokens, completion.temperature, last=True)
+            leave = await self._leave(run, claim)
+            if not run.sent and self._tokens[: len(self._past)] != self._past:
+                run.replaces = len(self._past)
+            ids = tuple(self._tokens[len(run.sent) : leave.end])
+            run.hand_out(ids, leave.kind)
+            metrics.CHUNKS.inc()
+            metrics.PREFILLED.inc(len(ids))
+            if leave.kind is Kind.SESSION:
+                yield Chunk(ids, 1, 0.0, last=False)
+                await run.chunk_done.wait()
+            else:
+                yield self._last_chunk(ids, leave.kind)
                 return
-            yield Chunk(ids, 1, 0.0, last=False)
 
-    async def _until_diverged(self, run: _Run) -> None:
-        await self._settled(run, self._has_diverged)
+    def _last_chunk(self, ids: tuple[int, ...], kind: Kind) -> Chunk:
+        if kind is Kind.PREFIX:
+            return Chunk(ids, 1, 0.0, last=True, priority=EARLY_PRIORITY)
+        assert self._completion is not None
+        return Chunk(ids, self._completion.max_tokens, self._completion.temperature, last=True)
 
-    def _has_diverged(self, run: _Run) -> bool:
+    async def _leave(self, run: PromptRun, claim: Claim) -> Leave:
+        """Wait until there is something to hand out, and leave to do so."""
+        while True:
+            await self._settled(lambda: self._has_more(run, claim))
+            version = self._version
+            self._admission.ask(claim, self._ask(run))
+            while claim.leave is None and version == self._version:
+                await self._change_within(None)
+            if claim.leave is not None and version == self._version:
+                return claim.leave
+            self._admission.withdraw(claim)
+
+    def _ask(self, run: PromptRun) -> Ask:
+        start, kept = len(run.sent), common_prefix(self._past, self._tokens)
+        if self._completion:
+            return Ask(start, len(self._tokens), kept, self._completion.max_tokens)
+        return Ask(start, len(self._tokens) - 1, kept)
+
+    def _has_more(self, run: PromptRun, claim: Claim) -> bool:
+        """Whether there is something to hand out; the last token is held back until the end."""
+        if self._completion:
+            return len(self._tokens) > len(run.sent) and not self._has_diverged(run)
+        end = len(self._tokens) - 1
+        if run.sent:
+            return end > len(run.sent) and not self._has_diverged(run)
+        return end > 0 and (claim.cold or end > common_prefix(self._past, self._tokens))
+
+    async def _until_overtaken(self, run: PromptRun, claim: Claim) -> None:
+        """Wait until the request is evicted, out of date, or not worth waiting for any more."""
+
+        def at_once() -> bool:
+            # A complete prompt need not wait for its own warming: what is done of it is in the
+            # cache, and the rest is better done with the answer's priority.
+            return claim.evicted or (run.kind is Kind.PREFIX and self._completion is not None)
+
+        await self._settled(lambda: at_once() or self._has_diverged(run), at_once)
+
+    def _has_diverged(self, run: PromptRun) -> bool:
         """Whether what was fed does not begin the prompt, or leaves nothing for the last chunk."""
-        if run.complete or not run.sent:
+        if run.answering or not run.sent:
             return False
         return len(run.sent) >= len(self._tokens) or self._tokens[: len(run.sent)] != run.sent
 
-    def _has_more(self, run: _Run) -> bool:
-        """Whether there is something to feed: at the end the last token, held back till then."""
-        held_back = 0 if self._completion else 1
-        return len(self._tokens) - held_back > len(run.sent) and not self._has_diverged(run)
-
-    async def _settled(self, run: _Run, condition: Callable[[_Run], bool]) -> None:
-        """Wait until the condition holds and no more changes are coming."""
+    async def _settled(
+        self, condition: Callable[[], bool], at_once: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Wait until the condition holds and no more changes are coming, or the second holds."""
         loop = asyncio.get_running_loop()
-        while True:
+        while not at_once():
             wait_s: float | None = None
-            if condition(run) and not self._growing:
+            if condition() and not self._growing:
                 wait_s = self._last_change_s + SETTLE_S - loop.time()
                 if wait_s <= 0 or self._completion:
                     return

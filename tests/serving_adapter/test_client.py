@@ -11,11 +11,11 @@ from aiohttp import web
 from s2l.serving_adapter.base import (
     ContextChunk,
     ContextDocument,
-    Finished,
-    Prefilled,
+    PreparedRequest,
     Prompt,
     ServingError,
-    TextDelta,
+    Session,
+    Usage,
 )
 from s2l.serving_adapter.mock.engine import Latencies, MockEngine
 from s2l.serving_adapter.mock.server import MockServer
@@ -28,10 +28,80 @@ def _chunk(*texts: str, replaces: bool = False) -> ContextChunk:
     return ContextChunk(tuple(ContextDocument(text, text) for text in texts), replaces)
 
 
-PROMPT = Prompt(
-    "Answer.", (_chunk("Page one has words.\n"), _chunk("Page two.\n")), "Question?", 3, "salt"
-)
+PROMPT = Prompt("Answer.", (_chunk("Page one has words.\n"), _chunk("Page two.\n")), "Question?", 3)
 FAST = Latencies(prefill_tokens_per_s=1e6, overhead_s=0.005, tpot_s=0.001)
+
+
+class Told:
+    """A listener that keeps what it was told, in order, and lets it be waited for."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[object, ...]] = []
+        self.ended = False
+        self._more = asyncio.Event()
+
+    def on_sent(self, index: int) -> None:
+        self._note("sent", index)
+
+    def on_asked(self) -> None:
+        self._note("asked")
+
+    def on_prefilled(self, index: int, tokens: int) -> None:
+        self._note("prefilled", index, tokens)
+
+    def on_text(self, text: str, tokens: int | None, *, reasoning: bool = False) -> None:
+        self._note("text", text, tokens)
+
+    def on_attempt_failed(self, error: ServingError) -> None:
+        self._note("attempt_failed", error)
+
+    def on_finished(self, usage: Usage, finish_reason: str) -> None:
+        self.ended = True
+        self._note("finished", usage, finish_reason)
+
+    def on_failed(self, error: ServingError) -> None:
+        self.ended = True
+        self._note("failed", error)
+
+    def _note(self, *call: object) -> None:
+        self.calls.append(call)
+        self._more.set()
+
+    def of(self, kind: str) -> list[tuple[object, ...]]:
+        return [call for call in self.calls if call[0] == kind]
+
+    @property
+    def text(self) -> str:
+        return "".join(str(call[1]) for call in self.of("text"))
+
+    async def until(self, *call: object) -> None:
+        """Wait for a call that begins like this."""
+        async with asyncio.timeout(5):
+            while not any(had[: len(call)] == call for had in self.calls):
+                self._more.clear()
+                await self._more.wait()
+
+    async def end(self) -> tuple[object, ...]:
+        async with asyncio.timeout(5):
+            while not self.ended:
+                self._more.clear()
+                await self._more.wait()
+        return self.calls[-1]
+
+
+def begin(request: PreparedRequest, salt: str = "salt") -> tuple[Session, Told]:
+    told = Told()
+    return request.start(told, salt=salt), told
+
+
+async def _failure(request: PreparedRequest) -> ServingError:
+    session, told = begin(request)
+    session.send_chunk(0)
+    session.ask()
+    kind, error = await told.end()
+    assert kind == "failed"
+    assert isinstance(error, ServingError)
+    return error
 
 
 @asynccontextmanager
@@ -59,45 +129,89 @@ async def _probe_error(url: str, api_key: str | None = None) -> ServingError:
 async def test_a_session_streams_and_reports() -> None:
     async with MockServer(MockEngine(FAST)) as server, RealtimeAdapter(server.url) as adapter:
         info = await adapter.probe()
-        assert (info.server, info.model, info.separate_caches) == ("s2l-mock", "mock", True)
-        async with adapter.prepare(PROMPT).open() as session:
-            events = session.events()
-            await session.send_chunk(0)
-            assert await anext(events) == Prefilled(0, 8)
-            await session.send_chunk(1)
-            await session.ask()
-            rest = [event async for event in events]
-        assert [type(event) for event in rest] == [
-            Prefilled,
-            TextDelta,
-            TextDelta,
-            TextDelta,
-            Finished,
-        ]
-        assert rest[0] == Prefilled(1, 14)
-        finished = rest[-1]
-        assert isinstance(finished, Finished)
-        assert (finished.usage.prompt_tokens, finished.usage.cached_tokens) == (14, 8)
-        assert (finished.usage.output_tokens, finished.finish_reason) == (3, "length")
+        assert (info.server, info.model) == ("s2l-mock", "mock")
+        assert info.capabilities.separate_caches
+        session, told = begin(adapter.prepare(PROMPT))
+        session.send_chunk(0)
+        assert told.calls == []  # the connection is not there yet, and nothing waits for it
+        await told.until("prefilled", 0, 8)
+        session.send_chunk(1)
+        session.ask()
+        kind, usage, reason = await told.end()
+    assert [call[0] for call in told.calls] == [
+        "sent",
+        "prefilled",
+        "sent",
+        "asked",
+        "prefilled",
+        *["text"] * 3,
+        "finished",
+    ]
+    assert told.of("prefilled") == [("prefilled", 0, 8), ("prefilled", 1, 14)]
+    assert isinstance(usage, Usage)
+    assert (usage.prompt_tokens, usage.cached_tokens, usage.output_tokens) == (14, 8, 3)
+    assert (kind, reason) == ("finished", "length")
+
+
+async def test_what_is_sent_before_the_connection_is_there_is_sent_in_order() -> None:
+    engine = MockEngine(FAST)
+    async with MockServer(engine) as server, RealtimeAdapter(server.url) as adapter:
+        await adapter.probe()
+        session, told = begin(adapter.prepare(PROMPT))
+        session.send_chunk(0)
+        session.send_chunk(1)
+        session.ask()
+        await told.end()
+    assert told.calls[:3] == [("sent", 0), ("sent", 1), ("asked",)]
 
 
 async def test_chunks_sent_one_by_one_or_at_once_are_the_same_prompt() -> None:
     engine = MockEngine(FAST)
     async with MockServer(engine) as server, RealtimeAdapter(server.url) as adapter:
         await adapter.probe()
-        texts = []
-        for pause_s in (0.0, 0.03):
-            async with adapter.prepare(PROMPT).open() as session:
-                for index in range(2):
-                    await session.send_chunk(index)
-                    await asyncio.sleep(pause_s)
-                await session.ask()
-                events = [event async for event in session.events()]
-            texts.append("".join(e.text for e in events if isinstance(e, TextDelta)))
-    at_once, one_by_one = engine.runs.values()
-    assert (len(at_once), len(one_by_one)) == (1, 3)
-    assert sum(at_once, ()) == sum(one_by_one, ())
+        request, texts = adapter.prepare(PROMPT), []
+        for one_by_one in (False, True):
+            session, told = begin(request, salt=f"{one_by_one}")
+            for index in range(2):
+                session.send_chunk(index)
+                if one_by_one:
+                    await told.until("prefilled", index)
+            session.ask()
+            await told.end()
+            texts.append(told.text)
+    at_once, one_by_one_run = engine.runs.values()
+    assert sum(at_once, ()) == sum(one_by_one_run, ())
     assert texts[0] == texts[1]
+
+
+async def test_a_session_that_is_closed_says_nothing_more() -> None:
+    engine = MockEngine(Latencies(prefill_tokens_per_s=10.0))
+    async with MockServer(engine) as server, RealtimeAdapter(server.url) as adapter:
+        await adapter.probe()
+        session, told = begin(adapter.prepare(PROMPT))
+        session.send_chunk(0)
+        await told.until("sent", 0)
+        session.close()
+        early, never = begin(adapter.prepare(PROMPT))
+        early.close()
+        async with asyncio.timeout(5):
+            while engine.open_runs:
+                await asyncio.sleep(0.01)
+    assert told.calls == [("sent", 0)]
+    assert never.calls == []
+
+
+async def test_a_connection_that_takes_too_long() -> None:
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(silent, "127.0.0.1", 0)
+    async with server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        async with RealtimeAdapter(url, connect_timeout_s=0.1) as adapter:
+            error = await _failure(adapter.prepare(PROMPT))
+    assert error.error_type == "connect_timeout"
 
 
 async def test_texts_are_cut_and_counted_by_the_servers_tokenizer() -> None:
@@ -167,11 +281,9 @@ async def test_an_error_event_ends_the_request_with_its_reason() -> None:
     async with MockServer(engine) as server, RealtimeAdapter(server.url) as adapter:
         await adapter.probe()
         prompt = Prompt("Answer.", (_chunk("word " * 100),), "Question?", 3)
-        async with adapter.prepare(prompt).open() as session:
-            await session.send_chunk(0)
-            with pytest.raises(ServingError, match="context_length_exceeded") as caught:
-                [event async for event in session.events()]
-    assert caught.value.error_type == "rejected"
+        error = await _failure(adapter.prepare(prompt))
+    assert error.error_type == "rejected"
+    assert "context_length_exceeded" in str(error)
 
 
 async def test_a_server_that_hangs_up_is_a_disconnect() -> None:
@@ -185,10 +297,9 @@ async def test_a_server_that_hangs_up_is_a_disconnect() -> None:
 
     async with serving(hang_up) as url, RealtimeAdapter(url) as adapter:
         await adapter.probe()
-        async with adapter.prepare(PROMPT).open() as session:
-            with pytest.raises(ServingError) as caught:
-                [event async for event in session.events()]
-    assert caught.value.error_type == "disconnected"
+        error = await _failure(adapter.prepare(PROMPT))
+    assert error.error_type == "disconnected"
+    assert "code 1000" in str(error)
 
 
 @pytest.mark.parametrize(
@@ -225,24 +336,21 @@ async def test_replaced_context_ends_as_the_same_prompt_as_sending_it_at_once() 
         await adapter.probe()
         answers = []
         for chunks in (changes, (changes[-1],)):
-            prompt = Prompt("Answer.", chunks, "Question?", 1, "salt")
-            async with adapter.prepare(prompt).open() as session:
-                events = session.events()
-                for index in range(len(chunks)):
-                    await session.send_chunk(index)
-                    held = await asyncio.wait_for(anext(events), 5)
-                    assert isinstance(held, Prefilled)
-                    assert held.index == index
-                await session.ask()
-                rest = [event async for event in events]
-            answers.append([e for e in rest if isinstance(e, TextDelta | Finished)])
+            session, told = begin(adapter.prepare(Prompt("Answer.", chunks, "Question?", 1)))
+            for index in range(len(chunks)):
+                session.send_chunk(index)
+                await told.until("prefilled", index)
+            session.ask()
+            await told.end()
+            answers.append(told)
     streamed, at_once = answers
-    assert streamed[0] == at_once[0]
-    assert isinstance(streamed[-1], Finished)
-    assert isinstance(at_once[-1], Finished)
-    assert streamed[-1].usage.prompt_tokens == at_once[-1].usage.prompt_tokens
-    assert at_once[-1].usage.invalidated_tokens == 0
-    assert (streamed[-1].usage.invalidated_tokens or 0) > 0
+    assert streamed.text == at_once.text
+    used, fresh = streamed.calls[-1][1], at_once.calls[-1][1]
+    assert isinstance(used, Usage)
+    assert isinstance(fresh, Usage)
+    assert used.prompt_tokens == fresh.prompt_tokens
+    assert fresh.invalidated_tokens == 0
+    assert (used.invalidated_tokens or 0) > 0
 
 
 def test_documents_that_stay_are_not_sent_again() -> None:

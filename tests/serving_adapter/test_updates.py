@@ -9,7 +9,9 @@ import pytest
 from s2l.serving_adapter.mock.engine import Latencies, MockEngine
 from s2l.serving_adapter.realtime.admission import Admission
 from s2l.serving_adapter.realtime.conversation import Conversation
-from s2l.serving_adapter.realtime.streamed_prompt import SETTLE_S, StreamedPrompt, common_prefix
+from s2l.serving_adapter.realtime.prefill_mode import PREFILL_MODES
+from s2l.serving_adapter.realtime.prompt_run import common_prefix
+from s2l.serving_adapter.realtime.streamed_prompt import SETTLE_S, StreamedPrompt
 
 FAST = Latencies(prefill_tokens_per_s=1e6, overhead_s=0.001, tpot_s=0.0001)
 
@@ -20,8 +22,8 @@ def _engine(latencies: Latencies = FAST) -> MockEngine:
     return engine
 
 
-def _prompt(engine: MockEngine) -> StreamedPrompt:
-    admission = Admission(1_000_000, block_size=16, max_sessions=8)
+def _prompt(engine: MockEngine, mode: str = "auto") -> StreamedPrompt:
+    admission = Admission(1_000_000, block_size=16, max_sessions=8, prefill=mode)
     return StreamedPrompt(engine, admission, request_id="r")
 
 
@@ -108,12 +110,13 @@ async def test_a_change_that_is_taken_back_at_once_costs_nothing() -> None:
     assert len(engine.runs) == 1
 
 
+@pytest.mark.parametrize("mode", PREFILL_MODES)
 @pytest.mark.parametrize("seed", range(200))
-async def test_after_any_changes_the_engine_holds_the_final_prompt(seed: int) -> None:
+async def test_after_any_changes_the_engine_holds_the_final_prompt(mode: str, seed: int) -> None:
     """Appends, inserts, deletes and replacements in random order, with and without pauses."""
     draw = random.Random(seed)
     engine = _engine()
-    prompt = _prompt(engine)
+    prompt = _prompt(engine, mode)
     conversation = Conversation(range(10))
     names, ids = count(), list[str]()
     for _ in range(draw.randint(3, 12)):

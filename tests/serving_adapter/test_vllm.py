@@ -2,6 +2,9 @@
 
 import asyncio
 import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
@@ -11,11 +14,9 @@ from openai import AsyncOpenAI
 from s2l.serving_adapter.base import (
     ContextChunk,
     ContextDocument,
-    Finished,
-    Prefilled,
     Prompt,
     ServingError,
-    TextDelta,
+    Session,
     Usage,
 )
 from s2l.serving_adapter.realtime.client import RealtimeAdapter
@@ -31,30 +32,83 @@ PAGES = (
 QUESTION = "Question: What do herons and otters both eat? Answer with a list and say why."
 
 
-def _prompt(salt: str, *, max_tokens: int = 24) -> Prompt:
-    return Prompt(INSTRUCTIONS, tuple(map(_chunk, PAGES)), QUESTION, max_tokens, salt)
+@dataclass(frozen=True)
+class Finished:
+    usage: Usage
+
+
+class Heard:
+    """A listener whose events can be waited for: chunks held (int), texts, and the end."""
+
+    def __init__(self) -> None:
+        self._events: asyncio.Queue[int | str | Finished | ServingError] = asyncio.Queue()
+        self.on_sent = self.on_attempt_failed = lambda _: None
+        self.on_asked = lambda: None
+
+    def on_prefilled(self, index: int, tokens: int) -> None:
+        self._events.put_nowait(index)
+
+    def on_text(self, text: str, tokens: int | None, *, reasoning: bool = False) -> None:
+        self._events.put_nowait(text)
+
+    def on_finished(self, usage: Usage, finish_reason: str) -> None:
+        self._events.put_nowait(Finished(usage))
+
+    def on_failed(self, error: ServingError) -> None:
+        self._events.put_nowait(error)
+
+    async def next(self) -> int | str | Finished:
+        event = await self._events.get()
+        if isinstance(event, ServingError):
+            raise event
+        return event
+
+    async def until_held(self, index: int) -> None:
+        while await self.next() != index:
+            pass
+
+    async def until_text(self) -> None:
+        while not isinstance(await self.next(), str):
+            pass
+
+    async def answer(self) -> tuple[str, Usage]:
+        text = ""
+        while not isinstance(event := await self.next(), Finished):
+            text += event if isinstance(event, str) else ""
+        return text, event.usage
+
+
+@asynccontextmanager
+async def _opened(
+    adapter: RealtimeAdapter, prompt: Prompt, salt: str
+) -> AsyncIterator[tuple[Session, Heard]]:
+    heard = Heard()
+    session = adapter.prepare(prompt).start(heard, salt=salt)
+    try:
+        yield session, heard
+    finally:
+        session.close()
+
+
+def _prompt(*, max_tokens: int = 24) -> Prompt:
+    return Prompt(INSTRUCTIONS, tuple(map(_chunk, PAGES)), QUESTION, max_tokens)
 
 
 def _chunk(*texts: str, replaces: bool = False) -> ContextChunk:
     return ContextChunk(tuple(ContextDocument(text, text) for text in texts), replaces)
 
 
-async def _answer(adapter: RealtimeAdapter, prompt: Prompt, *, stream: bool) -> tuple[str, Usage]:
+async def _answer(
+    adapter: RealtimeAdapter, prompt: Prompt, salt: str, *, stream: bool
+) -> tuple[str, Usage]:
     """The answer, sending each page once the one before is prefilled, or all in one burst."""
-    text = ""
-    async with adapter.prepare(prompt).open() as session:
-        events = session.events()
+    async with _opened(adapter, prompt, salt) as (session, heard):
         for index in range(len(prompt.chunks)):
-            await session.send_chunk(index)
+            session.send_chunk(index)
             if stream:
-                assert isinstance(await anext(events), Prefilled)
-        await session.ask()
-        async for event in events:
-            if isinstance(event, TextDelta):
-                text += event.text
-            if isinstance(event, Finished):
-                return text, event.usage
-    raise AssertionError("no end")
+                await heard.until_held(index)
+        session.ask()
+        return await heard.answer()
 
 
 async def _tokens(http: aiohttp.ClientSession, text: str) -> list[int]:
@@ -81,8 +135,8 @@ async def test_streamed_and_waited_answers_equal_that_of_an_ordinary_request(vll
     expected, n_tokens = await _plain_answer(vllm)
     async with RealtimeAdapter(vllm.url, api_key=vllm.api_key) as adapter:
         await adapter.probe()
-        streamed, streamed_usage = await _answer(adapter, _prompt("a"), stream=True)
-        waited, waited_usage = await _answer(adapter, _prompt("b"), stream=False)
+        streamed, streamed_usage = await _answer(adapter, _prompt(), "a", stream=True)
+        waited, waited_usage = await _answer(adapter, _prompt(), "b", stream=False)
     assert streamed == waited == expected != ""
     assert streamed_usage.prompt_tokens == waited_usage.prompt_tokens == n_tokens
     assert waited_usage.cached_tokens == 0
@@ -100,45 +154,42 @@ async def test_replaced_context_answers_as_if_it_had_been_the_only_one(vllm: Any
         for number in range(20):
             states = [draw.sample(PAGES, draw.randint(0, 3)) for _ in range(draw.randint(1, 5))]
             chunks = (*(_chunk(*s, replaces=True) for s in states), _chunk(*PAGES, replaces=True))
-            prompt = Prompt(INSTRUCTIONS, chunks, QUESTION, 24, f"replaced-{number}")
-            async with adapter.prepare(prompt).open() as session:
+            prompt = Prompt(INSTRUCTIONS, chunks, QUESTION, 24)
+            async with _opened(adapter, prompt, f"replaced-{number}") as (session, heard):
                 for index in range(len(chunks)):
-                    await session.send_chunk(index)
+                    session.send_chunk(index)
                     await asyncio.sleep(draw.choice((0.0, 0.01, 0.1)))
-                await session.ask()
-                events = [event async for event in session.events()]
-            assert "".join(e.text for e in events if isinstance(e, TextDelta)) == expected
-            assert isinstance(events[-1], Finished)
-            assert events[-1].usage.prompt_tokens == n_tokens
+                session.ask()
+                text, usage = await heard.answer()
+            assert text == expected
+            assert usage.prompt_tokens == n_tokens
 
 
 async def test_the_common_prefix_of_replaced_context_is_kept(vllm: Any) -> None:
     long = "The heron stands in the shallow water and waits for a fish to come near. " * 8
     chunks = (_chunk(long, PAGES[0]), _chunk(long, PAGES[1], replaces=True))
-    prompt = Prompt(INSTRUCTIONS, chunks, QUESTION, 2, "kept")
+    prompt = Prompt(INSTRUCTIONS, chunks, QUESTION, 2)
     async with RealtimeAdapter(vllm.url, api_key=vllm.api_key) as adapter:
         await adapter.probe()
-        async with adapter.prepare(prompt).open() as session:
-            events = session.events()
+        async with _opened(adapter, prompt, "kept") as (session, heard):
             for index in range(2):
-                await session.send_chunk(index)
-                assert isinstance(await anext(events), Prefilled)
-            await session.ask()
-            finished = [event async for event in events][-1]
-    assert isinstance(finished, Finished)
+                session.send_chunk(index)
+                await heard.until_held(index)
+            session.ask()
+            _, usage = await heard.answer()
     headers = {"Authorization": f"Bearer {vllm.api_key}"}
     async with aiohttp.ClientSession(vllm.url, headers=headers) as http:
         replaced = len(await _tokens(http, PAGES[0]))
     # Thrown away: the page that went, and less than a block of 32 tokens before it.
-    assert replaced - 1 <= (finished.usage.invalidated_tokens or 0) < replaced + 32
+    assert replaced - 1 <= (usage.invalidated_tokens or 0) < replaced + 32
 
 
 async def test_sessions_of_one_salt_share_the_prefix_cache_and_others_do_not(vllm: Any) -> None:
     async with RealtimeAdapter(vllm.url, api_key=vllm.api_key) as adapter:
         await adapter.probe()
-        _, first = await _answer(adapter, _prompt("shared"), stream=False)
-        _, second = await _answer(adapter, _prompt("shared"), stream=False)
-        _, other = await _answer(adapter, _prompt("another"), stream=False)
+        _, first = await _answer(adapter, _prompt(), "shared", stream=False)
+        _, second = await _answer(adapter, _prompt(), "shared", stream=False)
+        _, other = await _answer(adapter, _prompt(), "another", stream=False)
     assert first.cached_tokens == other.cached_tokens == 0
     assert (second.cached_tokens or 0) >= 32
 
@@ -155,22 +206,21 @@ async def _until_idle(vllm: Any) -> None:
         while await _kv_usage(vllm) > 0:
             # The gauge moves only when the engine steps: give it something to do.
             async with RealtimeAdapter(vllm.url, api_key=vllm.api_key) as adapter:
-                await _answer(adapter, _prompt("idle", max_tokens=1), stream=False)
+                await _answer(adapter, _prompt(max_tokens=1), "idle", stream=False)
 
 
 async def test_clients_that_vanish_leave_no_kv_blocks_behind(vllm: Any) -> None:
     async with RealtimeAdapter(vllm.url, api_key=vllm.api_key) as adapter:
         await adapter.probe()
         for number in range(6):
-            async with adapter.prepare(_prompt(f"gone-{number}", max_tokens=500)).open() as session:
-                events = session.events()
-                await session.send_chunk(0)
-                assert isinstance(await anext(events), Prefilled)
+            prompt = _prompt(max_tokens=500)
+            async with _opened(adapter, prompt, f"gone-{number}") as (session, heard):
+                session.send_chunk(0)
+                await heard.until_held(0)
                 if number % 2:  # half of them leave in the middle of the answer
-                    await session.ask()
-                    while not isinstance(await anext(events), TextDelta):
-                        pass
-        text, _ = await _answer(adapter, _prompt("after"), stream=True)
+                    session.ask()
+                    await heard.until_text()
+        text, _ = await _answer(adapter, _prompt(), "after", stream=True)
     assert text
     await _until_idle(vllm)
 
@@ -178,14 +228,13 @@ async def test_clients_that_vanish_leave_no_kv_blocks_behind(vllm: Any) -> None:
 async def test_a_context_beyond_the_model_is_refused_and_the_engine_lives(vllm: Any) -> None:
     async with RealtimeAdapter(vllm.url, api_key=vllm.api_key) as adapter:
         await adapter.probe()
-        long = Prompt(INSTRUCTIONS, (_chunk("word " * 1500),) * 2, QUESTION, 4, "long")
-        async with adapter.prepare(long).open() as session:
-            await session.send_chunk(0)
-            await session.send_chunk(1)
+        long = Prompt(INSTRUCTIONS, (_chunk("word " * 1500),) * 2, QUESTION, 4)
+        async with _opened(adapter, long, "long") as (session, heard):
+            session.send_chunk(0)
+            session.send_chunk(1)
             with pytest.raises(ServingError, match="the limit is 2048"):
-                async for _ in session.events():
-                    pass
-        text, _ = await _answer(adapter, _prompt("lives"), stream=True)
+                await heard.answer()
+        text, _ = await _answer(adapter, _prompt(), "lives", stream=True)
     assert text
 
 
@@ -194,7 +243,7 @@ async def test_more_open_sessions_than_the_cache_holds_all_finish(vllm: Any) -> 
     async with RealtimeAdapter(vllm.url, api_key=vllm.api_key) as adapter:
         await adapter.probe()
         answers = await asyncio.gather(
-            *(_answer(adapter, _prompt(f"many-{n}", max_tokens=2), stream=True) for n in range(24))
+            *(_answer(adapter, _prompt(max_tokens=2), f"many-{n}", stream=True) for n in range(24))
         )
     assert len({text for text, _ in answers}) == 1
 
