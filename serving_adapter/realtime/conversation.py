@@ -75,7 +75,8 @@ class Conversation:
         ids = list(self.glue[0])
         for number, (_, turn) in enumerate(self._turns()):
             ids.extend(self.glue[number] if number else ())
-            ids.extend(token for item in turn for token in item.tokens)
+            for item in turn:
+                ids.extend(item.tokens)
         return ids
 
     @property
