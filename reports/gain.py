@@ -4,20 +4,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from s2l.reports.bootstrap import Interval, median_interval
-from s2l.reports.metrics import ratio, ttft_s
+from s2l.reports.bootstrap import Interval, median_interval, paired_ratio_interval
+from s2l.reports.metrics import Floats, ratio, ttft_s
 from s2l.reports.pairs import Pairs
 from s2l.reports.percentiles import LEVELS, Distribution
 
 
 @dataclass(frozen=True, slots=True)
 class SidedGain:
-    """One percentile of ``ttft_s`` in each delivery, over the pairs, and wait / stream."""
+    """One percentile of ``ttft_s`` in each delivery, over the pairs, and wait / stream with the
+    95 % interval of a bootstrap of the pairs."""
 
     percentile: str
     wait_s: float | None
     stream_s: float | None
     ratio: float | None
+    interval: Interval | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +44,26 @@ class StreamingGain:
         gains = pairs.gains()
         known = ~np.isnan(gains)
         found = gains[known]
-        wait = Distribution.of(ttft_s(pairs.wait)[known])
-        stream = Distribution.of(ttft_s(pairs.stream)[known])
+        wait, stream = ttft_s(pairs.wait)[known], ttft_s(pairs.stream)[known]
         return cls(
             pairs=int(found.size),
             unpaired=pairs.unpaired + int((~known).sum()),
             median=Distribution.of(found).p50,
             interval=median_interval(found, seed),
             single=float(found[0]) if found.size == 1 else None,
-            sides=tuple(_sided(name, wait, stream) for name in LEVELS),
+            sides=_sides(wait, stream, seed),
         )
 
 
-def _sided(name: str, wait: Distribution, stream: Distribution) -> SidedGain:
-    wait_s, stream_s = wait.level(name), stream.level(name)
-    return SidedGain(name, wait_s, stream_s, ratio(wait_s, stream_s))
+def _sides(wait: Floats, stream: Floats, seed: int) -> tuple[SidedGain, ...]:
+    """Each percentile that the pairs carry, of both sides."""
+    of_wait, of_stream = Distribution.of(wait), Distribution.of(stream)
+    sides = []
+    for name, level in LEVELS.items():
+        wait_s, stream_s = of_wait.level(name), of_stream.level(name)
+        found = ratio(wait_s, stream_s)
+        interval = None
+        if found is not None:
+            interval = paired_ratio_interval(wait, stream, level, seed)
+        sides.append(SidedGain(name, wait_s, stream_s, found, interval))
+    return tuple(sides)

@@ -63,23 +63,22 @@ class Life:
         return tuple(chunk.arrival_s for chunk in self.chunks)
 
 
-def typical(requests: pa.Table, chunks: pa.Table) -> tuple[Life, ...]:
-    """The pair whose gain is nearest the median one, stream first.
+def typical(requests: pa.Table, pairs: Pairs) -> list[dict[str, Any]]:
+    """The rows of the pair whose gain is nearest the median one, stream first.
 
     Without pairs: the success nearest the median TTFT; nothing where none succeeded.
     """
-    pairs = Pairs.of(requests)
     gains = pairs.gains()
     if not np.isnan(gains).all():
         row = int(np.nanargmin(np.abs(gains - np.nanmedian(gains))))
-        sides = (pairs.stream, pairs.wait)
-        return tuple(Life.of(side.slice(row, 1).to_pylist()[0], chunks) for side in sides)
+        return [side.slice(row, 1).to_pylist()[0] for side in (pairs.stream, pairs.wait)]
     done = succeeded(requests)
     waits = ttft_s(done)
     if np.isnan(waits).all():
-        return ()
+        return []
     row = int(np.nanargmin(np.abs(waits - np.nanmedian(waits))))
-    return (Life.of(done.slice(row, 1).to_pylist()[0], chunks),)
+    found: list[dict[str, Any]] = done.slice(row, 1).to_pylist()
+    return found
 
 
 def _chunk(row: dict[str, Any], start_us: int) -> SentChunk:

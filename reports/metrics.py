@@ -53,6 +53,18 @@ def ttft_user_s(requests: pa.Table) -> Floats:
     return seconds(requests, "start_intended_us", "first_token_us")
 
 
+def ttft_answer_s(requests: pa.Table) -> Floats:
+    """First text that is no reasoning minus context due.
+
+    Where the run does not tell reasoning apart, all of the text is answer, and this is ``ttft_s``.
+    """
+    answer = column(requests, "first_answer_us")
+    no_reasoning = np.nan_to_num(column(requests, "reasoning_tokens")) == 0
+    untold = np.isnan(answer) & no_reasoning
+    answer[untold] = column(requests, "first_token_us")[untold]
+    return (answer - column(requests, "context_intended_us")) / US_PER_S
+
+
 def tpot_s(requests: pa.Table) -> Floats:
     """(Last token minus first token) / (output tokens - 1); NaN at one token or fewer."""
     gaps = column(requests, "output_tokens") - 1
@@ -62,14 +74,20 @@ def tpot_s(requests: pa.Table) -> Floats:
 
 def itl_s(requests: pa.Table) -> Floats:
     """Gaps between consecutive content events of a request, pooled over all of them."""
-    lists = requests["token_us"].combine_chunks()
-    times = np.asarray(pc.list_flatten(lists).to_numpy(zero_copy_only=False), dtype=np.int64)
+    parts = [_gaps(chunk) for chunk in requests["token_us"].chunks]
+    return np.concatenate(parts) if parts else np.empty(0)
+
+
+def _gaps(lists: pa.ListArray) -> Floats:
+    """Seconds between neighbours inside each list."""
+    times = np.asarray(lists.flatten().to_numpy(zero_copy_only=False), dtype=np.int64)
     if times.size < 2:
         return np.empty(0)
-    lengths = np.asarray(pc.list_value_length(lists).to_numpy(zero_copy_only=False))
-    owner = np.repeat(np.arange(lengths.size), lengths)
-    same_request = owner[1:] == owner[:-1]
-    return np.asarray(np.diff(times)[same_request] / US_PER_S, dtype=np.float64)
+    ends = np.cumsum(pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False))
+    inside = np.ones(times.size - 1, dtype=np.bool_)
+    borders = ends[(ends > 0) & (ends < times.size)] - 1
+    inside[borders] = False
+    return np.diff(times)[inside] / US_PER_S
 
 
 def tokens_per_event(requests: pa.Table) -> float | None:
@@ -136,9 +154,10 @@ def total_token_rate(requests: pa.Table) -> float | None:
 
 
 def prefill_hidden(requests: pa.Table) -> Floats:
-    """Share of the prompt that was already prefilled when generation began.
+    """Share of the prompt that was already prefilled when the context was due.
 
-    Cached tokens / prompt tokens, as the server's usage has them; NaN where it says nothing.
+    1 - (tokens left to prefill / prompt tokens). What is left is the prompt without its cached
+    tokens, as the server's usage has them; NaN where it says nothing.
     """
     prompt = column(requests, "prompt_tokens")
     prompt[~(prompt > 0)] = np.nan
@@ -163,14 +182,13 @@ def reuse(chunks: pa.Table) -> Floats:
     NaN for a chunk that only appends, where the context before was empty, and where tokens are not
     known. Chunks of all requests may be mixed, in any order.
     """
-    order = pc.sort_indices(chunks, [("request_id", "ascending"), ("seq", "ascending")])
-    ordered = chunks.take(order)
-    context = column(ordered, "context_tokens")
+    order, starts = by_request(chunks)
+    context = column(chunks, "context_tokens")[order]
     before = np.r_[np.nan, context][: context.size]
-    before[_starts(ordered) | ~(before > 0)] = np.nan
-    before[~replaces(ordered)] = np.nan
+    before[starts | ~(before > 0)] = np.nan
+    before[~replaces(chunks)[order]] = np.nan
     found = np.empty(context.size)
-    found[order.to_numpy()] = column(ordered, "kept_tokens") / before
+    found[order] = column(chunks, "kept_tokens")[order] / before
     return found
 
 
@@ -179,15 +197,34 @@ def replaces(chunks: pa.Table) -> Booleans:
     return np.asarray(pc.equal(chunks["kind"], "replace").to_numpy(), dtype=np.bool_)
 
 
-def chunks_per_request(requests: pa.Table, chunks: pa.Table) -> Floats:
-    """How many of the chunks belong to each request."""
-    ids = requests["request_id"].combine_chunks()
-    owner = pc.index_in(chunks["request_id"], value_set=ids).drop_null().to_numpy()
-    return np.bincount(owner, minlength=requests.num_rows).astype(np.float64)
+def by_request(chunks: pa.Table) -> tuple[npt.NDArray[np.intp], Booleans]:
+    """Row numbers of chunks by request and ``seq``, and which of them are a request's first."""
+    codes = owners(chunks)
+    seq = chunks["seq"].to_numpy()
+    order = np.lexsort((seq, codes))
+    ordered = codes[order]
+    starts: Booleans = np.r_[True, ordered[1:] != ordered[:-1]][: codes.size]
+    return order, starts
 
 
-def _starts(ordered: pa.Table) -> Booleans:
-    """Whether each chunk is the first of its request, in chunks that are ordered by request."""
-    codes = ordered["request_id"].combine_chunks().dictionary_encode().indices.to_numpy()
-    starts: Booleans = np.r_[True, codes[1:] != codes[:-1]][: codes.size]
-    return starts
+def owners(chunks: pa.Table) -> npt.NDArray[np.int64]:
+    """A number for each chunk's request, the same for all of its chunks.
+
+    The column ``owner`` where the table has it, else ids numbered as they appear.
+    """
+    if "owner" in chunks.column_names:
+        return np.asarray(chunks["owner"].to_numpy(), dtype=np.int64)
+    codes = chunks["request_id"].combine_chunks().dictionary_encode().indices
+    return np.asarray(codes.to_numpy(), dtype=np.int64)
+
+
+def arrival_gaps_s(chunks: pa.Table) -> Floats:
+    """Seconds from one chunk's intended arrival to the next one's of the same request, pooled."""
+    order, starts = by_request(chunks)
+    times = column(chunks, "arrival_intended_us")[order]
+    return np.diff(times)[~starts[1:]] / US_PER_S
+
+
+def retrieval_s(requests: pa.Table) -> Floats:
+    """How long a query's context took to arrive: context due minus the query's intended start."""
+    return seconds(requests, "start_intended_us", "context_intended_us")

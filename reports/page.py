@@ -1,6 +1,6 @@
 """What the page shows of one run, ready for the template."""
 
-import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,18 +9,26 @@ import pyarrow.compute as pc
 
 from s2l.replayer.run import Run, RunInfo
 from s2l.reports import tables
+from s2l.reports.attainment import UNSENT
 from s2l.reports.chart_style import Spec
 from s2l.reports.headline import Headline, headline
 from s2l.reports.life import Life, typical
-from s2l.reports.metrics import succeeded, ttft_s
+from s2l.reports.pairs import Pairs
+from s2l.reports.point_tables import PointTable, curve_table, failure_table
 from s2l.reports.pool_view import PoolView
-from s2l.reports.provenance import Fact, command, facts
+from s2l.reports.provenance import Fact, client_error, command, facts, reproduce
 from s2l.reports.query_table import QueryTable, query_table
-from s2l.reports.summary import Summary, references_of, summarize_tables
+from s2l.reports.request_rows import RequestRows, request_rows
+from s2l.reports.run_data import RunData
+from s2l.reports.run_figures import RunFigures, run_figures
+from s2l.reports.score_sources import SourceNote, grade_figures, source_notes
+from s2l.reports.server_table import server_figures
+from s2l.reports.slo import Slo
+from s2l.reports.summary import Summary, stated_slos, summarize_data
 from s2l.reports.timeline_chart import timeline
-from s2l.reports.ttft_chart import CcdfChart, ttft_ccdf
 from s2l.reports.units import Unit, counted
 from s2l.reports.update_table import update_groups
+from s2l.reports.workload_table import workload_groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +39,6 @@ class Median:
     label: str
     text: str
     share: float
-
-
-@dataclass(frozen=True, slots=True)
-class FailureRow:
-    """How often one type of failure occurred, for each delivery."""
-
-    error_type: str
-    counts: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,37 +63,55 @@ class RunView:
     subtitle: str
     headline: Headline
     medians: tuple[Median, ...]
-    ccdf: CcdfChart | None
+    client_error: str
+    slos: tuple[str, ...]
+    figures: RunFigures
     queries: QueryTable
     life: LifeView | None
-    failures: tuple[FailureRow, ...]
+    failures: PointTable | None
+    retried: Mapping[str, int]
+    server: list[tables.FigureRow]
+    grades: list[tables.FigureRow]
+    sources: list[SourceNote]
+    rows: RequestRows
     command: str
     facts: list[Fact]
+    reproduce: list[str]
 
     @classmethod
-    def of(cls, run: Run) -> "RunView":
+    def of(cls, run: Run, slos: Sequence[Slo] | None = None) -> "RunView":
         """Read a run's tables and prepare all that the page says.
 
         Raises:
             RunError: a table is missing or damaged.
         """
-        requests, chunks, queries = run.requests(), run.chunks(), run.queries()
-        summary = summarize_tables(run.info, requests, chunks, queries)
-        texts = dict(zip(*(queries[n].to_pylist() for n in ("query_id", "text")), strict=True))
+        data = RunData.read(run)
+        held_to = stated_slos(run.info) if slos is None else tuple(slos)
+        final = data.at_the_end()
+        pairs = Pairs.of(final.requests)
+        summary = summarize_data(data, held_to, pairs)
         names = [one.delivery for one in summary.deliveries]
         return cls(
             name=run.path.name,
             info=run.info,
             summary=summary,
-            subtitle=_subtitle(run.info, queries.num_rows),
+            subtitle=_subtitle(run.info, data.queries.num_rows),
             headline=headline(summary),
             medians=_medians(summary),
-            ccdf=ttft_ccdf(_ttfts(requests, names)),
-            queries=query_table(requests, texts, references_of(queries), names),
-            life=_life(summary, requests, chunks, texts),
-            failures=_failures(summary),
+            client_error=client_error(run.info),
+            slos=tuple(map(str, held_to)),
+            figures=run_figures(final, summary, pairs, held_to),
+            queries=query_table(data, names),
+            life=_life(summary, final, pairs),
+            failures=failure_table(summary, data.examples, _failures(data.requests)),
+            retried=data.retried,
+            server=server_figures(run.server(), names),
+            grades=grade_figures(final, names),
+            sources=source_notes(run),
+            rows=request_rows(data),
             command=command(run.info),
             facts=facts(run.info),
+            reproduce=reproduce(run.info),
         )
 
     def latencies(self) -> list[tables.PercentileGroup]:
@@ -110,25 +128,36 @@ class RunView:
 
     def throughput(self) -> list[tables.FigureRow]:
         """Requests, rates and tokens."""
-        return tables.figures(self.summary, tables.REQUESTS + tables.THROUGHPUT)
+        return tables.throughput_figures(self.summary)
+
+    def mismatch(self) -> str | None:
+        """What to say of two counts of tokens that differ."""
+        return tables.mismatch_text(self.summary)
 
     def updates(self) -> list[tables.PercentileGroup]:
         """Percentiles of what updates of context did; empty where nothing was replaced."""
         return update_groups(self.summary)
 
+    def workload(self) -> list[tables.PercentileGroup]:
+        """Percentiles of what was asked of the server."""
+        return workload_groups(self.summary)
+
     def quality(self) -> list[tables.FigureRow]:
         """Answer scores."""
-        return tables.figures(self.summary, tables.QUALITY)
+        return tables.quality_figures(self.summary) + self.grades
+
+    def left_out(self) -> str:
+        """What failed, by type: it is in no percentile."""
+        failed = (f"{one.delivery}: {tables.failures(one)}" for one in self.summary.deliveries)
+        return f"Failed, and in no percentile: {'; '.join(failed)}."
+
+    def curve(self) -> PointTable | None:
+        """Quality and waiting by the moment of asking."""
+        return curve_table(self.summary.curve)
 
     def parity(self) -> str | None:
         """Parity in a sentence."""
         return tables.parity_text(self.summary)
-
-
-def inert_json(value: Any) -> str:
-    """JSON that stays data inside a script element, whatever text is in it."""
-    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _subtitle(info: RunInfo, n_queries: int) -> str:
@@ -136,11 +165,6 @@ def _subtitle(info: RunInfo, n_queries: int) -> str:
     server = f"{target.server} {target.server_version}".strip()
     parts = [target.model, server, counted(n_queries, "query", "queries"), info.created_utc[:10]]
     return " · ".join(part for part in parts if part)
-
-
-def _ttfts(requests: pa.Table, deliveries: list[str]) -> dict[str, Any]:
-    done = succeeded(requests)
-    return {name: ttft_s(done.filter(pc.equal(done["delivery"], name))) for name in deliveries}
 
 
 def _medians(summary: Summary) -> tuple[Median, ...]:
@@ -159,25 +183,27 @@ def _medians(summary: Summary) -> tuple[Median, ...]:
     )
 
 
-def _life(
-    summary: Summary, requests: pa.Table, chunks: pa.Table, texts: dict[str, str]
-) -> LifeView | None:
-    lives = typical(requests, chunks)
-    if not lives:
+def _life(summary: Summary, data: RunData, pairs: Pairs) -> LifeView | None:
+    rows = typical(data.requests, pairs)
+    if not rows:
         return None
+    chunks = data.chunks_of([row["request_id"] for row in rows])
+    lives = tuple(Life.of(row, chunks) for row in rows)
     paired = summary.gain is not None and len(lives) > 1
     choice = "whose gain is nearest the median" if paired else "whose TTFT is nearest the median"
     query_id = lives[0].query_id
-    text, pool = texts.get(query_id, query_id), PoolView.of(lives)
-    return LifeView(query_id, text, choice, lives, timeline(lives), pool)
+    at = pc.index(data.queries["query_id"], query_id).as_py()
+    text = data.queries["text"][at].as_py() if at >= 0 else query_id
+    return LifeView(query_id, text, choice, lives, timeline(lives), PoolView.of(lives))
 
 
-def _failures(summary: Summary) -> tuple[FailureRow, ...]:
-    by_delivery = [
-        one.outcomes.failed | ({"unsent": one.outcomes.unsent} if one.outcomes.unsent else {})
-        for one in summary.deliveries
-    ]
-    types = dict.fromkeys(name for counts in by_delivery for name in counts)
-    return tuple(
-        FailureRow(name, tuple(counts.get(name, 0) for counts in by_delivery)) for name in types
-    )
+def _failures(requests: pa.Table) -> dict[str, dict[str, int]]:
+    """How many requests failed, by delivery and then by type, the most frequent first."""
+    failed = requests.filter(pc.is_valid(requests["error_type"]))
+    grouped = failed.group_by(["delivery", "error_type"]).aggregate([("request_id", "count")])
+    found: dict[str, dict[str, int]] = {}
+    order = [("request_id_count", "descending"), ("error_type", "ascending")]
+    rows: list[dict[str, Any]] = grouped.sort_by(order).to_pylist()
+    for row in sorted(rows, key=lambda row: row["error_type"] == UNSENT):
+        found.setdefault(row["delivery"], {})[row["error_type"]] = row["request_id_count"]
+    return found

@@ -49,7 +49,9 @@ class Distribution:
         known = values[~np.isnan(values)]
         if known.size == 0:
             return cls(0, *[None] * 8)
-        found = {name: percentile(known, level) for name, level in LEVELS.items()}
+        carried = {n: lv for n, lv in LEVELS.items() if known.size >= samples_needed(lv)}
+        at = np.percentile(known, list(carried.values())).tolist() if carried else []
+        found = dict.fromkeys(LEVELS) | dict(zip(carried, at, strict=True))
         low, mean, high = float(known.min()), float(known.mean()), float(known.max())
         return cls(n=known.size, mean=mean, min=low, max=high, **found)
 

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from s2l.replayer.run import RunInfo
 
@@ -33,6 +33,55 @@ def facts(info: RunInfo) -> list[Fact]:
     ]
 
 
+def client_error(info: RunInfo) -> str:
+    """The client's own error, by its calibration against a server of known latencies."""
+    found = info.calibration
+    if not found:
+        return "The client's own error was not measured on this machine (no calibration)."
+    parts = [
+        f"{label} {value:.2f} ms"
+        for key, label in _ERRORS.items()
+        if isinstance(value := found.get(key), int | float)
+    ]
+    how = []
+    if isinstance(n := found.get("requests"), int):
+        how.append(f"{n:,} requests")
+    if isinstance(rate := found.get("rate_qps"), int | float):
+        how.append(f"{rate:g} requests/s")
+    when = f", {found['created_utc'][:10]}" if isinstance(found.get("created_utc"), str) else ""
+    measured = f" ({' at '.join(how)}{when})" if how else ""
+    errors = ", ".join(parts) or "not stated"
+    return f"The client's own error on this machine: {errors}{measured}."
+
+
+_ERRORS: Final = {
+    "lag_p99_ms": "send lag p99",
+    "ttft_error_p50_ms": "TTFT error p50",
+    "ttft_error_p99_ms": "TTFT error p99",
+}
+
+
+def reproduce(info: RunInfo) -> list[str]:
+    """What to do to have the run again, step by step."""
+    version = info.packages.get("s2l")
+    target = info.target
+    engine = f"{target.server} {target.server_version}".strip() or "the server"
+    model = f" with the model {target.model}" if target.model else ""
+    server = (
+        f"The engine starts by itself: {engine}{model}."
+        if target.embedded
+        else f"Start {engine}{model} with the server settings above, and name it by --target."
+    )
+    return [
+        f"Install s2l {version} with the packages listed below."
+        if version
+        else "Install s2l with the packages listed below.",
+        f"Have the trace {info.trace.name}; the sha256 of its manifest is {info.trace.sha256}.",
+        server,
+        f"Run the command above. Its seed, {info.seed}, fixes the schedule and the prompts.",
+    ]
+
+
 def sentence(settings: Mapping[str, Any]) -> str:
     """``name: value`` pairs in one line, nested names joined by a dot."""
     return "; ".join(f"{name}: {value}" for name, value in _flat(settings, "")) or "not stated"
@@ -51,6 +100,8 @@ def _text(value: Any) -> str:
         return "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.12g}"
     if isinstance(value, list):
         return ", ".join(map(_text, value))
     return str(value)

@@ -9,18 +9,27 @@ import re
 import string
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Final
 
-_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_ARTICLES: Final = frozenset(("a", "an", "the"))
+_ARTICLE: Final = re.compile(r"\b(a|an|the)\b")
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 Scorer = Callable[[str, Sequence[str]], float]
 
 
+@lru_cache(maxsize=8_192)
 def normalise(text: str) -> str:
     """Lower case, without punctuation and articles, words one space apart."""
-    bare = text.lower().translate(_NO_PUNCTUATION)
-    return " ".join(_ARTICLES.sub(" ", bare).split())
+    words = text.lower().translate(_NO_PUNCTUATION).split()
+    bare = " ".join(words)
+    if not (bare.isascii() and bare.isprintable()):
+        return " ".join(_ARTICLE.sub(" ", bare).split())
+    # Here words are what stands between spaces, and a pattern's \b says nothing more.
+    if _ARTICLES.isdisjoint(words):
+        return bare
+    return " ".join([word for word in words if word not in _ARTICLES])
 
 
 def exact_match(answer: str, references: Sequence[str]) -> float:
@@ -32,7 +41,7 @@ def exact_match(answer: str, references: Sequence[str]) -> float:
 def token_f1(answer: str, references: Sequence[str]) -> float:
     """Harmonic mean of precision and recall over the bags of words, best over the references."""
     words = normalise(answer).split()
-    return max((_f1(words, normalise(one).split()) for one in references), default=0.0)
+    return max((_f1(words, _bag(reference)) for reference in references), default=0.0)
 
 
 def contains_answer(answer: str, references: Sequence[str]) -> float:
@@ -41,11 +50,18 @@ def contains_answer(answer: str, references: Sequence[str]) -> float:
     return float(any(_contains(found, normalise(reference)) for reference in references))
 
 
-def _f1(words: list[str], reference: list[str]) -> float:
-    if not words or not reference:
-        return float(words == reference)
-    common = sum((Counter(words) & Counter(reference)).values())
-    return 2 * common / (len(words) + len(reference))
+@lru_cache(maxsize=8_192)
+def _bag(reference: str) -> Counter[str]:
+    """How often each word of the normalised reference stands in it."""
+    return Counter(normalise(reference).split())
+
+
+def _f1(words: list[str], reference: Counter[str]) -> float:
+    n = reference.total()
+    if not words or not n:
+        return float(len(words) == n)
+    common = sum(min(words.count(word), often) for word, often in reference.items())
+    return 2 * common / (len(words) + n)
 
 
 def _contains(found: str, reference: str) -> bool:

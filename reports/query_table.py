@@ -6,12 +6,14 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from s2l.reports.answers import References
 from s2l.reports.metrics import Floats, ttft_s
 from s2l.reports.pairs import align
 from s2l.reports.percentiles import Distribution
 from s2l.reports.quality import contains_answer, exact_match
+from s2l.reports.run_data import RunData
 from s2l.reports.thinning import thinned
 from s2l.reports.units import Unit, times
 
@@ -56,30 +58,39 @@ class QueryTable:
     total: int
 
 
-def query_table(
-    requests: pa.Table, texts: Mapping[str, str], references: References, deliveries: list[str]
-) -> QueryTable:
+def query_table(data: RunData, deliveries: list[str]) -> QueryTable:
     """Rows in the order of the replay; of a large run, a thinned choice that keeps the extremes.
 
     Args:
-        requests: all requests of the run.
-        texts: of the queries, by ``query_id``.
-        references: answers by ``query_id``.
+        data: the run's.
         deliveries: that the run has, in the order in which to show them.
     """
+    requests = data.requests
     aligned = align(requests)
     waits = ttft_s(requests)
     waits[np.asarray(requests["error_type"].is_valid())] = np.nan
     gains = _gains(aligned, waits)
     kept = _kept(gains)
-    shown = aligned.take(pa.array(kept))
+    shown = aligned.take(pa.array(kept)).to_pylist()
     found = Distribution.of(waits)
     unit = Unit.fitting([found.min, found.max])
-    rows = [
-        _row(positions, requests, waits, float(gains[at]), unit, texts, references, deliveries)
-        for at, positions in zip(kept.tolist(), shown.to_pylist(), strict=True)
-    ]
+    source = _Source(data, deliveries, unit, waits, *_questions(data, shown))
+    rows = [source.row(at, float(gains[n])) for n, at in zip(kept.tolist(), shown, strict=True)]
     return QueryTable(tuple(rows), unit.name, aligned.num_rows)
+
+
+def _questions(
+    data: RunData, shown: list[dict[str, int | None]]
+) -> tuple[Mapping[str, str], References]:
+    """Texts and references of the queries shown."""
+    positions = sorted({at for row in shown for at in row.values() if at is not None})
+    ids = pc.unique(data.requests["query_id"].take(pa.array(positions, pa.int64())))
+    mine = data.queries.filter(pc.is_in(data.queries["query_id"], value_set=ids))
+    rows = mine.to_pylist()
+    return (
+        {row["query_id"]: row["text"] for row in rows},
+        {row["query_id"]: row["answers"] or () for row in rows},
+    )
 
 
 def _gains(aligned: pa.Table, waits: Floats) -> Floats:
@@ -103,34 +114,41 @@ def _kept(gains: Floats) -> Any:
     return np.sort(np.r_[chosen, without[:WITHOUT_GAIN_LIMIT]])
 
 
-def _row(
-    positions: dict[str, int | None],
-    requests: pa.Table,
-    waits: Floats,
-    gain: float,
-    unit: Unit,
-    texts: Mapping[str, str],
-    references: References,
-    deliveries: list[str],
-) -> QueryRow:
-    sides, query_id = [], ""
-    for delivery in deliveries:
-        position = positions[delivery]
-        if position is None:
-            sides.append(QuerySide(delivery, "n/a", None, "", "not replayed", None, None))
-            continue
-        request = requests.slice(position, 1).to_pylist()[0]
-        query_id = request["query_id"]
-        sides.append(_side(request, _known(float(waits[position])), unit, references))
-    known = tuple(references.get(query_id, ()))
-    value = _known(gain)
-    return QueryRow(query_id, texts.get(query_id, ""), known, tuple(sides), times(value), value)
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """Where the rows come from; ``waits`` is the TTFT of each request, NaN where it has none."""
+
+    data: RunData
+    deliveries: list[str]
+    unit: Unit
+    waits: Floats
+    texts: Mapping[str, str]
+    references: References
+
+    def row(self, positions: dict[str, int | None], gain: float) -> QueryRow:
+        """The row of one query, whose requests stand at these positions."""
+        sides, query_id, asked_at = [], "", None
+        for delivery in self.deliveries:
+            position = positions[delivery]
+            if position is None:
+                sides.append(QuerySide(delivery, "n/a", None, "", "not replayed", None, None))
+                continue
+            request = self.data.requests.slice(position, 1).to_pylist()[0]
+            query_id, asked_at = request["query_id"], request["answer_at"]
+            text = self.data.texts[position].as_py()
+            ttft = _known(float(self.waits[position]))
+            sides.append(_side(request, text, ttft, self.unit, self.references))
+        known = tuple(self.references.get(query_id, ()))
+        value, text = _known(gain), self.texts.get(query_id, "")
+        if asked_at:
+            text = f"{text or query_id} (asked at {asked_at})"
+        return QueryRow(query_id, text, known, tuple(sides), times(value), value)
 
 
 def _side(
-    request: dict[str, Any], ttft: float | None, unit: Unit, references: References
+    request: dict[str, Any], text: str, ttft: float | None, unit: Unit, references: References
 ) -> QuerySide:
-    text, failure = request["output_text"], request["error_type"] or ""
+    failure = request["error_type"] or ""
     known = references.get(request["query_id"])
     scored = bool(known) and not failure
     return QuerySide(

@@ -11,7 +11,7 @@ import jinja2
 import vl_convert
 from markupsafe import Markup
 
-from s2l.reports.page import inert_json
+from s2l.reports.inert import inert_json
 
 
 def policy(style: str, scripts: Sequence[str]) -> str:

@@ -10,10 +10,24 @@ from rich.text import Text
 
 from s2l.reports import tables
 from s2l.reports.headline import headline
+from s2l.reports.point_tables import rate_table
+from s2l.reports.provenance import client_error
 from s2l.reports.summary import Summary
+from s2l.reports.sweep import rate_series
 from s2l.reports.update_table import update_groups
 
 _VERDICT_STYLE: Final = {"valid": "bold green", "degraded": "bold yellow", "invalid": "bold red"}
+_ONLY_ON_THE_PAGE: Final = ("Tokens / s", "Run")
+_SHORT: Final = {
+    "Offered / s": "rate/s",
+    "Delivery": "",
+    "Verdict": "",
+    "Completed / s": "done/s",
+    "Goodput / s": "good/s",
+    "Attainment": "attain",
+    "Failed": "failed",
+}
+"""Headings for 80 columns."""
 _DELIVERY_STYLE: Final = {"stream": "blue", "wait": "yellow"}
 
 
@@ -31,8 +45,24 @@ def print_summary(summary: Summary, console: Console) -> None:
     if updates := update_groups(summary):
         console.print(_percentiles(summary, updates))
     console.print(_figures(summary))
-    if parity := tables.parity_text(summary):
-        console.print(Text(parity))
+    for text in (tables.parity_text(summary), tables.mismatch_text(summary)):
+        if text:
+            console.print(Text(text))
+
+
+def print_rates(named: Sequence[tuple[str, Summary]], console: Console) -> None:
+    """Print a row for each delivery and offered rate of several runs."""
+    found = rate_table(rate_series(named))
+    if found is None:
+        return
+    shown = [at for at, name in enumerate(found.head) if name not in _ONLY_ON_THE_PAGE]
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for at in shown:
+        name = found.head[at].removeprefix("TTFT ")
+        table.add_column(_SHORT.get(name, name), overflow="fold")
+    for row in found.rows:
+        table.add_row(*(Text(row[at]) for at in shown))
+    console.print(table)
 
 
 def _print_verdict(summary: Summary, console: Console) -> None:
@@ -42,6 +72,7 @@ def _print_verdict(summary: Summary, console: Console) -> None:
         console.print(Text("Interrupted: the figures are those of the part that was recorded."))
     for finding in validity.findings:
         console.print(Text(f"- {finding.check} ({finding.severity}): {finding.text}"))
+    console.print(Text(client_error(summary.info), "dim"))
 
 
 def _percentiles(summary: Summary, groups: Sequence[tables.PercentileGroup]) -> Table:
@@ -62,9 +93,8 @@ def _figures(summary: Summary) -> Table:
     table.add_column("")
     for one in summary.deliveries:
         table.add_column(_delivery(one.delivery), justify="right")
-    for rows in (tables.REQUESTS, tables.THROUGHPUT, tables.QUALITY):
-        for row in tables.figures(summary, rows):
-            table.add_row(row.label, *map(Text, row.cells))
+    for row in tables.throughput_figures(summary) + tables.quality_figures(summary):
+        table.add_row(row.label, *map(Text, row.cells))
     return table
 
 

@@ -23,13 +23,17 @@ class Unit:
             return cls("s", 1.0, 2)
         name, per_s = ("s", 1.0) if max(known) >= 1 else ("ms", 1000.0)
         smallest = math.floor(math.log10(min(known) * per_s))
-        return cls(name, per_s, min(max(2 - smallest, 0), 3 if name == "s" else 2))
+        return cls(name, per_s, min(max(2 - smallest, 0), 4 if name == "s" else 2))
 
     def text(self, value_s: float | None) -> str:
         """The figure without its unit."""
         if value_s is None:
             return NOT_KNOWN
         return f"{value_s * self.per_s:,.{self.decimals}f}"
+
+    def exact(self, value_s: float | None) -> str:
+        """Six digits of the figure without its unit, for sorting and for files."""
+        return NOT_KNOWN if value_s is None else f"{value_s * self.per_s:.6g}"
 
     def with_name(self, value_s: float | None) -> str:
         """The figure with its unit."""

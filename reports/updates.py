@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from s2l.reports import metrics
+from s2l.reports.metrics import Booleans
 from s2l.reports.percentiles import Distribution
 
 
@@ -27,18 +28,25 @@ class Updates:
     prefill_work: Distribution
 
     @classmethod
-    def of(cls, requests: pa.Table, chunks: pa.Table) -> "Updates":
-        """Derive them from one delivery's requests and chunks."""
-        done = metrics.succeeded(requests)
-        sent = chunks.filter(pc.is_in(chunks["request_id"], done["request_id"].combine_chunks()))
-        replacing = metrics.replaces(sent)
-        per_query = metrics.chunks_per_request(done, sent)
-        replacing_per_query = metrics.chunks_per_request(done, sent.filter(pa.array(replacing)))
+    def of(cls, requests: pa.Table, chunks: pa.Table, chosen: Booleans) -> "Updates":
+        """Derive them from the chosen requests and their chunks.
+
+        Args:
+            requests: of a run.
+            chunks: of the same run, with the request's row as ``owner``.
+            chosen: which of the requests, one delivery's successes.
+        """
+        done = requests.filter(pa.array(chosen))
+        sent = chunks.filter(pa.array(chosen[chunks["owner"].to_numpy()]))
+        owner, replacing = sent["owner"].to_numpy(), metrics.replaces(sent)
+        counts = [np.bincount(part, minlength=chosen.size) for part in (owner, owner[replacing])]
+        per_query, replacing_per_query = (found[chosen].astype(np.float64) for found in counts)
+        later = replacing & (sent["seq"].to_numpy() > 0)
         return cls(
-            replaced=int((replacing & (metrics.column(sent, "seq") > 0)).sum()),
+            replaced=int(later.sum()),
             per_query=Distribution.of(per_query),
             replacing_per_query=Distribution.of(replacing_per_query),
-            reuse=Distribution.of(metrics.reuse(sent)),
+            reuse=Distribution.of(metrics.reuse(sent) if later.any() else np.empty(0)),
             invalidated_tokens=Distribution.of(metrics.column(done, "invalidated_tokens")),
             prefill_work=Distribution.of(metrics.prefill_work(done)),
         )

@@ -14,6 +14,7 @@ from s2l.replayer.run import (
     CLIENT_SCHEMA,
     REQUEST_SCHEMA,
     RUN_FORMAT,
+    SERVER_SCHEMA,
     Counts,
     Finding,
     PassWindow,
@@ -131,8 +132,13 @@ def write_run(
     chunks: pa.Table | None = None,
     queries: list[tuple[str, str, list[str]]] | None = None,
     info: RunInfo | None = None,
+    client: pa.Table | None = None,
+    server: pa.Table | None = None,
 ) -> Path:
-    """Write the folder; chunks default to none and queries to those of ``QUESTIONS``."""
+    """Write the folder; chunks default to none and queries to those of ``QUESTIONS``.
+
+    Without ``server`` nothing was scraped.
+    """
     path.mkdir(parents=True)
     known = queries or [(f"q{i}", text, [answer]) for i, (text, answer) in enumerate(QUESTIONS)]
     ids, texts, answers = zip(*known, strict=True)
@@ -141,12 +147,15 @@ def write_run(
     pq.write_table(requests, path / "requests.parquet")
     nothing = CHUNK_SCHEMA.empty_table()
     pq.write_table(nothing if chunks is None else chunks, path / "chunks.parquet")
-    pq.write_table(CLIENT_SCHEMA.empty_table(), path / "client.parquet")
+    samples = CLIENT_SCHEMA.empty_table() if client is None else client
+    pq.write_table(samples, path / "client.parquet")
+    if server is not None:
+        pq.write_table(server, path / "server.parquet")
     (path / "run.json").write_bytes(msgspec.json.encode(info or run_info()))
     return path
 
 
-def realistic(path: Path, n_queries: int = len(QUESTIONS), seed: int = 7) -> Path:
+def realistic(path: Path, n_queries: int = len(QUESTIONS), seed: int = 7, **more: Any) -> Path:
     """A run of both deliveries: 7 chunks over about 9 s, TTFT near 0.2 s and 1 s, one timeout."""
     random = np.random.default_rng(seed)
     arrivals = np.sort(random.uniform(0.6, 9, (n_queries, N_CHUNKS)) * 1e6, axis=1).astype(int)
@@ -165,7 +174,7 @@ def realistic(path: Path, n_queries: int = len(QUESTIONS), seed: int = 7) -> Pat
         for text, answer in [QUESTIONS[i % len(QUESTIONS)]]
     ]
     table = pa.Table.from_pylist(chunks, schema=CHUNK_SCHEMA)
-    return write_run(path, request_table(*requests), chunks=table, queries=queries)
+    return write_run(path, request_table(*requests), chunks=table, queries=queries, **more)
 
 
 def _query(
@@ -309,4 +318,200 @@ def _answered(
         invalidated_tokens=thrown,
         output_tokens=14,
         output_text=QUESTIONS[i % len(QUESTIONS)][1],
+    )
+
+
+MOMENTS = ("25%", "50%", "75%", None)
+"""When questions are asked in a complete run; None: at the retrieval's end."""
+
+
+def complete(path: Path, n_queries: int = len(QUESTIONS), seed: int = 3, **changes: Any) -> Path:
+    """A run with all that a run can have.
+
+    Questions asked at four moments, retries, reasoning, discarded tokens, two types of failure,
+    samples of the server and of the client, objectives and a calibration. ``changes`` are those of
+    the ``RunInfo``.
+    """
+    random = np.random.default_rng(seed)
+    requests, chunks = [], []
+    span = n_queries * len(MOMENTS) * 500_000 + 20_000_000
+    for position, delivery in enumerate(("stream", "wait")):
+        for i in range(n_queries):
+            for turn, moment in enumerate(MOMENTS):
+                start = position * span + (i * len(MOMENTS) + turn) * 500_000
+                row, sent = _asked_at(i, delivery, moment, start, random)
+                requests.append(row)
+                chunks.extend(sent)
+    info = {
+        "options": {"delivery": "both", "temperature": 0, "slo": "ttft_s<500ms,tpot_s<50ms"},
+        "calibration": {
+            "lag_p99_ms": 0.41,
+            "ttft_error_p50_ms": 0.12,
+            "ttft_error_p99_ms": 0.37,
+            "rate_qps": 300.0,
+            "requests": 6000,
+            "created_utc": "2025-11-29T17:58:00Z",
+        },
+        "passes": [
+            PassWindow(delivery=name, start_us=at * span, end_us=(at + 1) * span)
+            for at, name in enumerate(("stream", "wait"))
+        ],
+    }
+    queries = [
+        (f"q{i}", text, [answer])
+        for i in range(n_queries)
+        for text, answer in [QUESTIONS[i % len(QUESTIONS)]]
+    ]
+    return write_run(
+        path,
+        request_table(*requests),
+        chunks=pa.Table.from_pylist(chunks, schema=CHUNK_SCHEMA),
+        queries=queries,
+        info=run_info(**info | changes),
+        client=client_samples(span, random),
+        server=server_samples(span, random),
+    )
+
+
+def _asked_at(
+    i: int, delivery: str, moment: str | None, start: int, random: np.random.Generator
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """One query asked when a share of its 8 chunks is there; the earlier, the worse."""
+    share = 1.0 if moment is None else float(moment.rstrip("%")) / 100
+    arrivals = [round((k + 1) * 1_000_000) for k in range(round(8 * share))]
+    due = start + round(8_000_000 * share)
+    request_id = f"{delivery}-{i}-{moment or 'end'}"
+    chunks = [
+        {
+            "request_id": request_id,
+            "seq": seq,
+            "kind": "append",
+            "arrival_intended_us": start + at,
+            "send_intended_us": start + at if delivery == "stream" else due,
+            "sent_us": (start + at if delivery == "stream" else due) + 300,
+            "prefilled_us": (start + at if delivery == "stream" else due) + 90_000,
+            "tokens": 90,
+        }
+        for seq, at in enumerate(arrivals)
+    ]
+    ids = {
+        "request_id": request_id,
+        "query_id": f"q{i}",
+        "delivery": delivery,
+        "answer_at": moment,
+        "start_intended_us": start,
+        "start_us": start + int(random.integers(50, 900)),
+        "context_intended_us": due,
+        "context_us": due + 300,
+    }
+    if i % 12 in (5, 8) and delivery == "wait":
+        kind = "timeout" if i % 12 == 5 else "server_error"
+        return failed(kind, **ids, end_us=due + 5_000_000), chunks
+    first = due + int(random.lognormal(np.log(0.15 if delivery == "stream" else 0.6), 0.4) * 1e6)
+    tokens = [first + k * 30_000 + int(random.integers(0, 9_000)) for k in range(14)]
+    right = random.random() < 0.25 + 0.7 * share
+    retried = i % 6 == 1
+    return request(
+        **ids,
+        first_token_us=tokens[0],
+        first_answer_us=tokens[2],
+        last_token_us=tokens[-1],
+        end_us=tokens[-1] + 2_000,
+        token_us=tokens,
+        token_n=[1] * 14,
+        prompt_tokens=60 + 90 * len(arrivals),
+        cached_tokens=90 * len(arrivals) - 40 if delivery == "stream" else 0,
+        output_tokens=14,
+        reasoning_tokens=2,
+        discarded_tokens=len(arrivals) if delivery == "stream" else 0,
+        output_text=QUESTIONS[i % len(QUESTIONS)][1] if right else "I don't know.",
+        attempt_us=[start, start + 1_000] if retried else None,
+        attempt_errors=["connect"] if retried else None,
+    ), chunks
+
+
+def client_samples(span_us: int, random: np.random.Generator) -> pa.Table:
+    """A sample every 250 ms of both passes."""
+    rows = [
+        {
+            "delivery": delivery,
+            "time_us": position * span_us + at,
+            "loop_lag_us": int(random.gamma(2, 150)),
+            "cpu_s": at / 1e6 * 0.3,
+            "rss_bytes": 90_000_000,
+            "gc_pause_us": at // 1_000,
+            "in_flight": int(random.integers(0, 20)),
+        }
+        for position, delivery in enumerate(("stream", "wait"))
+        for at in range(0, span_us, 250_000)
+    ]
+    return pa.Table.from_pylist(rows, schema=CLIENT_SCHEMA)
+
+
+def server_samples(span_us: int, random: np.random.Generator) -> pa.Table:
+    """A sample a second of both passes: gauges that move and counters that rise."""
+    rows = []
+    for position, delivery in enumerate(("stream", "wait")):
+        for second in range(span_us // 1_000_000):
+            values = {
+                "running": float(random.integers(1, 16)),
+                "waiting": float(random.integers(0, 5)),
+                "kv_usage": float(random.uniform(0.2, 0.8)),
+                "preemptions": float(second // 10),
+                "prefix_queries": 1_000.0 * second,
+                "prefix_hits": (700.0 if delivery == "stream" else 100.0) * second,
+            }
+            ids = {"delivery": delivery, "time_us": position * span_us + second * 1_000_000}
+            rows += [ids | {"name": name, "value": value} for name, value in values.items()]
+    return pa.Table.from_pylist(rows, schema=SERVER_SCHEMA)
+
+
+SWEEP_RATES = (0.5, 1.0, 2.0, 4.0)
+
+
+def sweep(path: Path, n_queries: int = 120) -> Path:
+    """A sweep of four rates whose latencies grow with the rate."""
+    path.mkdir(parents=True)
+    points = []
+    for at, rate in enumerate(SWEEP_RATES):
+        name = f"rate-{rate:g}"
+        points.append({"rate_qps": rate, "run": name})
+        _at_rate(path / name, rate, 0.03 * 2.2**at, 0.12 * 2.2**at, n_queries)
+    (path / "sweep.json").write_bytes(msgspec.json.encode({"points": points}))
+    return path
+
+
+def _at_rate(path: Path, rate: float, stream_s: float, wait_s: float, n_queries: int) -> Path:
+    random = np.random.default_rng(int(rate * 10))
+    requests = []
+    for position, (delivery, median_s) in enumerate((("stream", stream_s), ("wait", wait_s))):
+        for i, ttft_s in enumerate(random.lognormal(np.log(median_s), 0.6, n_queries).tolist()):
+            start = position * 10**9 + int(i / rate * 1e6)
+            requests.append(timed(f"q{i}", delivery, start, ttft_s))
+    info = run_info(
+        schedule={"process": "poisson", "rate_qps": rate},
+        options={"temperature": 0, "slo": "ttft_s<500ms"},
+        validity=Validity(verdict="valid"),
+    )
+    queries = [(f"q{i}", f"Question {i}?", ["functools"]) for i in range(n_queries)]
+    return write_run(path, request_table(*requests), info=info, queries=queries)
+
+
+def timed(query_id: str, delivery: str, start_us: int, ttft_s: float) -> dict[str, Any]:
+    """A success whose context is due a second after its start, with this TTFT to the µs."""
+    due = start_us + 1_000_000
+    first = due + round(ttft_s * 1e6)
+    times = [first, first + 20_000, first + 40_000]
+    return request(
+        request_id=f"{delivery}-{query_id}",
+        query_id=query_id,
+        delivery=delivery,
+        start_intended_us=start_us,
+        start_us=start_us + 100,
+        context_intended_us=due,
+        context_us=due + 200,
+        first_token_us=first,
+        last_token_us=times[-1],
+        end_us=times[-1] + 100,
+        token_us=times,
     )

@@ -6,6 +6,7 @@ import pytest
 
 from s2l.replayer.run import CHUNK_SCHEMA
 from s2l.reports import metrics
+from s2l.reports.workload import Workload
 
 
 @pytest.fixture
@@ -37,6 +38,8 @@ def table(synthetic: ModuleType) -> pa.Table:
         (metrics.ttft_service_s, [0.2, 0.998, np.nan]),
         (metrics.ttft_user_s, [1.2, 2.0, np.nan]),
         (metrics.tpot_s, [0.1, 0.1, np.nan]),
+        (metrics.ttft_answer_s, [0.2, 1.0, np.nan]),
+        (metrics.retrieval_s, [1.0, 1.0, 1.0]),
         (metrics.e2e_s, [0.4, 1.9, np.nan]),
         (metrics.e2e_user_s, [1.4, 2.9, np.nan]),
         (metrics.schedule_lag_s, [0.0, 0.004, 0.0]),
@@ -134,3 +137,45 @@ def test_chunk_lag() -> None:
     ]
     chunks = pa.Table.from_pylist(rows, schema=CHUNK_SCHEMA)
     np.testing.assert_allclose(metrics.chunk_lag_s(chunks), [0.0025, np.nan])
+
+
+def test_the_answer_begins_after_the_reasoning(synthetic: ModuleType) -> None:
+    rows = [
+        synthetic.request(first_answer_us=1_350_000, reasoning_tokens=2),
+        synthetic.request(first_answer_us=None, reasoning_tokens=3),  # nothing but reasoning
+        synthetic.request(first_answer_us=None, reasoning_tokens=None),
+        synthetic.request(first_answer_us=1_200_000, reasoning_tokens=0),
+    ]
+    found = metrics.ttft_answer_s(synthetic.request_table(*rows))
+    np.testing.assert_allclose(found, [0.35, np.nan, 0.2, 0.2])
+
+
+def test_arrival_gaps_are_inside_requests() -> None:
+    times = [("a", 0, 100_000), ("b", 1, 900_000), ("a", 1, 350_000), ("b", 0, 400_000)]
+    rows = [
+        {"request_id": name, "seq": seq, "kind": "append", "arrival_intended_us": at}
+        | {"send_intended_us": at}
+        for name, seq, at in times
+    ]
+    chunks = pa.Table.from_pylist(rows, schema=CHUNK_SCHEMA)
+    np.testing.assert_allclose(metrics.arrival_gaps_s(chunks), [0.25, 0.5])
+    assert metrics.arrival_gaps_s(chunks.slice(0, 1)).size == 0
+    assert metrics.arrival_gaps_s(CHUNK_SCHEMA.empty_table()).size == 0
+
+
+def test_workload_of_requests_with_and_without_context(synthetic: ModuleType) -> None:
+    rows = [
+        {"request_id": "stream-0", "seq": seq, "kind": "append", "arrival_intended_us": at}
+        | {"send_intended_us": at, "tokens": 50}
+        for seq, at in enumerate((100_000, 600_000))
+    ]
+    requests = synthetic.request_table(
+        synthetic.request(),
+        synthetic.request(request_id="stream-1", start_intended_us=500_000, prompt_tokens=None),
+    )
+    found = Workload.of(requests, pa.Table.from_pylist(rows, schema=CHUNK_SCHEMA))
+    assert (found.chunks_per_query.n, found.chunks_per_query.mean) == (2, 1.0)
+    assert (found.arrival_gap_s.n, found.arrival_gap_s.max) == (1, 0.5)
+    assert (found.retrieval_s.min, found.retrieval_s.max) == (0.5, 1.0)
+    assert found.start_gap_s.max == 0.5
+    assert (found.prompt_tokens.n, found.chunk_tokens.mean) == (1, 50)

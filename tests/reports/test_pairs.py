@@ -76,3 +76,36 @@ def test_alignment_keeps_the_order_and_the_lonely(synthetic: ModuleType) -> None
     )
     rows = [{"wait": None, "stream": 0}, {"wait": 2, "stream": 1}]
     assert align(table).to_pylist() == rows
+
+
+def test_repeats_and_moments_of_asking_are_paired_apart(synthetic: ModuleType) -> None:
+    table = synthetic.request_table(
+        _row(synthetic, "stream", 0, 100_000, repeat=1, start_intended_us=0),
+        _row(synthetic, "stream", 0, 200_000, repeat=0, start_intended_us=9),
+        _row(synthetic, "wait", 0, 800_000, repeat=0, start_intended_us=5),
+        _row(synthetic, "wait", 0, 700_000, repeat=1, start_intended_us=9),
+        _row(synthetic, "stream", 0, 100_000, answer_at="25%"),
+        _row(synthetic, "wait", 0, 300_000, answer_at="25%"),
+        _row(synthetic, "wait", 0, 300_000, answer_at="50%"),
+    )
+    pairs = Pairs.of(table)
+    assert sorted(zip(pairs.wait_rows.to_pylist(), pairs.stream_rows.to_pylist(), strict=True)) == [
+        (2, 1),
+        (3, 0),
+        (5, 4),
+    ]
+    assert pairs.unpaired == 1
+
+
+def test_each_percentile_of_the_gain_has_its_interval(synthetic: ModuleType) -> None:
+    rows = [_row(synthetic, "stream", i, 100_000 + 1_000 * i) for i in range(100)]
+    rows += [_row(synthetic, "wait", i, 2 * (100_000 + 1_000 * i)) for i in range(100)]
+    sides = StreamingGain.of(Pairs.of(synthetic.request_table(*rows)), seed=1).sides
+    found = {side.percentile: (side.ratio, side.interval) for side in sides}
+    assert found["p50"][0] == pytest.approx(2.0)
+    interval = found["p50"][1]
+    assert interval is not None
+    # Waiting is twice as slow in every pair, and pairs are drawn as pairs.
+    assert (interval.low, interval.high) == (pytest.approx(2.0), pytest.approx(2.0))
+    assert found["p99"] == (pytest.approx(2.0), None)
+    assert found["p999"] == (None, None)

@@ -1,5 +1,6 @@
 import io
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 
 import msgspec
@@ -8,8 +9,9 @@ from rich.console import Console
 
 from s2l.replayer.run import Run
 from s2l.reports.headline import headline
+from s2l.reports.slo import parse_slos
 from s2l.reports.summary import summarize, summary_json
-from s2l.reports.tables import parity_text
+from s2l.reports.tables import parity_text, throughput_figures
 from s2l.reports.terminal import print_summary
 
 MakeRun = Callable[..., Run]
@@ -52,7 +54,8 @@ def test_verdict_comes_first_on_the_terminal(realistic: Run) -> None:
     lines = printed(realistic).splitlines()
     assert lines[0].strip() == "DEGRADED"
     assert "1 of 24 requests failed" in lines[1]
-    assert lines[3].startswith("First token 5.2x sooner (95 % interval 3.5 to 6.6), at the median")
+    assert lines[2].startswith("The client's own error was not measured")
+    assert lines[4].startswith("First token 5.2x sooner (95 % interval 3.5 to 6.6), at the median")
     assert any("1 timeout" in line for line in lines)
 
 
@@ -124,3 +127,71 @@ def test_sampled_answers_have_no_parity(synthetic: ModuleType, make_run: MakeRun
     info = synthetic.run_info(options={"temperature": 0.7})
     text = parity_text(summarize(make_run(*rows, info=info)))
     assert text == "Parity: n/a, as answers were sampled at temperature 0.7."
+
+
+def test_calibration_is_printed(synthetic: ModuleType, tmp_path: Path) -> None:
+    text = printed(Run.open(synthetic.complete(tmp_path / "run")))
+    assert "send lag p99 0.41 ms, TTFT error p50 0.12 ms, TTFT error p99 0.37 ms" in text.replace(
+        "\n", " "
+    )
+
+
+def test_figures_are_of_requests_asked_at_the_end(synthetic: ModuleType, tmp_path: Path) -> None:
+    summary = summarize(Run.open(synthetic.complete(tmp_path / "run")))
+    stream, wait = summary.deliveries
+    assert (stream.outcomes.planned, stream.latencies.ttft_s.n) == (12, 12)
+    assert wait.outcomes.failed == {"server_error": 1, "timeout": 1}
+    assert stream.workload.chunks_per_query.max == 8
+    assert stream.latencies.itl_s.n == 12 * 13
+    assert stream.throughput.discarded_tokens == 12 * 8
+    assert summary.gain is not None
+    assert summary.gain.pairs == 10
+    points = [(one.delivery, one.answer_at, one.sent, one.succeeded) for one in summary.curve]
+    assert points[:4] == [("stream", moment, 12, 12) for moment in ("25%", "50%", "75%", "100%")]
+    assert points[4:] == [("wait", moment, 12, 10) for moment in ("25%", "50%", "75%", "100%")]
+    waits = [one.ttft_user_s.p50 for one in summary.curve[:4]]
+    assert waits == sorted(waits)
+    assert summary.curve[3].ttft_s == stream.latencies.ttft_s
+
+
+def test_objectives_of_the_run_and_of_the_reader(synthetic: ModuleType, make_run: MakeRun) -> None:
+    late = {"first_token_us": 1_600_000, "last_token_us": 1_900_000}
+    slow = synthetic.request(request_id="s1", query_id="q1", **late)
+    run = make_run(
+        synthetic.request(),
+        slow,
+        synthetic.failed("timeout", request_id="s2", query_id="q2"),
+        info=synthetic.run_info(options={"slo": "ttft_s<500ms"}),
+    )
+    stated = summarize(run).deliveries[0].slo
+    assert stated is not None
+    assert (stated.met, stated.sent, stated.attainment) == (1, 3, 1 / 3)
+    assert stated.goodput == pytest.approx(1 / 1.5)
+    asked = summarize(run, parse_slos("ttft_s<1s,tpot_s<50ms")).deliveries[0].slo
+    assert asked is not None
+    assert asked.met == 0
+    assert summarize(run, ()).deliveries[0].slo is None
+
+
+def test_objectives_at_a_percentile_are_of_the_whole(
+    synthetic: ModuleType, make_run: MakeRun
+) -> None:
+    rows = [synthetic.request(request_id=f"s{i}", query_id=f"q{i}") for i in range(20)]
+    rows[3] = synthetic.failed("timeout", request_id="s3", query_id="q3")
+    slos = parse_slos("ttft_s:p50<500ms,ttft_s:p95<500ms,ttft_s:p99<500ms")
+    summary = summarize(make_run(*rows), slos)
+    cells = {row.label: row.cells for row in throughput_figures(summary) if "<" in row.label}
+    assert cells == {
+        "ttft_s:p50<500ms": ("met: 200 ms",),
+        "ttft_s:p95<500ms": ("missed: a failure",),
+        "ttft_s:p99<500ms": ("n/a",),
+    }
+    assert summary.deliveries[0].slo is not None
+    assert summary.deliveries[0].slo.met == 19
+
+
+def test_two_counts_of_tokens_are_reported(synthetic: ModuleType, make_run: MakeRun) -> None:
+    run = make_run(synthetic.request(output_tokens=4))
+    assert summarize(run).deliveries[0].throughput.token_mismatch == 0.25
+    assert "stream: 4 by usage, 3 by events" in printed(run)
+    assert summarize(run).deliveries[0].throughput.event_tokens == 3

@@ -1,0 +1,16 @@
+"""Text of others in Markdown: it stays text."""
+
+import re
+from typing import Final
+
+_MARKUP: Final = re.compile(r"([\\`*_{}\[\]<>#|~!])")
+
+
+def line(text: str) -> str:
+    """The text on one line, with nothing in it that Markdown or HTML reads as markup."""
+    return _MARKUP.sub(r"\\\1", " ".join(text.split())).replace("&", "&amp;")
+
+
+def cell(text: str) -> str:
+    """Text that stays in its table cell."""
+    return line(text)

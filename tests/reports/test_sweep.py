@@ -1,0 +1,80 @@
+from pathlib import Path
+from types import ModuleType
+
+import msgspec
+import pytest
+
+from s2l.replayer.run import Run, RunError
+from s2l.reports.html import Overview
+from s2l.reports.summary import summarize
+from s2l.reports.sweep import is_sweep, offered_rate, rate_series, sweep_runs
+
+
+@pytest.fixture
+def runs(synthetic: ModuleType, tmp_path: Path) -> list[Run]:
+    return sweep_runs(synthetic.sweep(tmp_path / "sweep"))
+
+
+def test_points_by_rising_rate(runs: list[Run], synthetic: ModuleType) -> None:
+    named = [(run.path.name, summarize(run)) for run in reversed(runs)]
+    series = rate_series(named)
+    assert series.rates == synthetic.SWEEP_RATES
+    assert [one.run for one in series.gains] == ["rate-0.5", "rate-1", "rate-2", "rate-4"]
+    slowest = [one for one in series.points if one.rate_qps == 4.0]
+    assert [one.delivery for one in slowest] == ["stream", "wait"]
+    assert slowest[0].attainment is not None
+    assert slowest[1].attainment is not None
+    assert slowest[0].attainment > slowest[1].attainment
+    assert slowest[0].goodput == pytest.approx(
+        (slowest[0].completed or 0) * slowest[0].attainment, rel=1e-9
+    )
+
+
+def test_the_overview_draws_and_tabulates(runs: list[Run]) -> None:
+    found = Overview.of([(run.path.name, summarize(run)) for run in runs])
+    assert found is not None
+    assert [figure.key for figure in found.figures] == [
+        "sweep-ttft",
+        "sweep-rate",
+        "sweep-tokens",
+        "sweep-gain",
+    ]
+    assert [row[:3] for row in found.table.rows[:3]] == [
+        ("0.5", "stream", "valid"),
+        ("0.5", "wait", "valid"),
+        ("1", "stream", "valid"),
+    ]
+    assert found.left_out == ""
+
+
+def test_runs_without_a_rate_are_named(runs: list[Run], synthetic: ModuleType, make_run) -> None:
+    info = synthetic.run_info(schedule={"process": "recorded", "rate_qps": None})
+    without = summarize(make_run(synthetic.request(), info=info))
+    assert offered_rate(without) is None
+    named = [(run.path.name, summarize(run)) for run in runs[:2]]
+    found = Overview.of([*named, ("mine", without)])
+    assert found is not None
+    assert found.left_out == "Without a rate: mine."
+    assert Overview.of([("mine", without), named[0]]) is None
+
+
+def test_a_point_without_a_run_is_left_out(runs: list[Run], tmp_path: Path) -> None:
+    file = tmp_path / "sweep" / "sweep.json"
+    points = [{"rate_qps": 1.0, "run": "rate-1"}, {"rate_qps": 9.0, "run": None}]
+    file.write_bytes(msgspec.json.encode({"points": points}))
+    assert is_sweep(tmp_path / "sweep")
+    assert [run.path.name for run in sweep_runs(tmp_path / "sweep")] == ["rate-1"]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"points": 3}', '{"points": [3]}'])
+def test_a_damaged_sweep_is_one_line(tmp_path: Path, text: str) -> None:
+    (tmp_path / "sweep.json").write_text(text)
+    with pytest.raises(RunError, match="cannot be read as a sweep") as raised:
+        sweep_runs(tmp_path)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_sweep_of_nothing(tmp_path: Path) -> None:
+    (tmp_path / "sweep.json").write_text('{"points": []}')
+    with pytest.raises(RunError, match="no point of this sweep has a run"):
+        sweep_runs(tmp_path)
