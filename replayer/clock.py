@@ -1,28 +1,49 @@
-"""The one clock of a run, and waiting by it."""
+"""The one clock of a run, and being called back by it."""
 
 import asyncio
 import time
+from collections.abc import Callable
 from typing import Protocol
+
+from s2l.serving_adapter.precise_timer import PreciseTimer
+
+
+class Timer(Protocol):
+    """A call that was asked for."""
+
+    def cancel(self) -> None:
+        """Do not call."""
 
 
 class Clock(Protocol):
-    """A monotonic clock and a way to sleep by it; a fake one makes an hour pass in a blink."""
+    """A monotonic clock with timers; a fake one makes an hour pass in a blink."""
 
     def now_ns(self) -> int:
         """Nanoseconds since some fixed moment."""
 
-    async def sleep_until_ns(self, deadline_ns: int) -> None:
-        """Return once ``now_ns()`` has reached the deadline; at once when it has already."""
+    def call_at_ns(self, deadline_ns: int, callback: Callable[[], object]) -> Timer:
+        """Call from the event loop once ``now_ns()`` has reached the deadline; never before."""
+
+    def close(self) -> None:
+        """Forget all timers."""
 
 
 class MonotonicClock:
-    """The system's monotonic clock and the event loop's timers."""
+    """The system's monotonic clock, with timers that are exact to some microseconds."""
 
-    def now_ns(self) -> int:
-        """``time.perf_counter_ns``."""
-        return time.perf_counter_ns()
+    def __init__(self) -> None:
+        self._timer: PreciseTimer | None = None
 
-    async def sleep_until_ns(self, deadline_ns: int) -> None:
-        """Sleep by the loop's timer, again if it fired early."""
-        while (left_ns := deadline_ns - self.now_ns()) > 0:
-            await asyncio.sleep(left_ns / 1e9)
+    now_ns = staticmethod(time.monotonic_ns)
+
+    def call_at_ns(self, deadline_ns: int, callback: Callable[[], object]) -> Timer:
+        """By a timer of the running event loop, made when it is first needed."""
+        if self._timer is None:
+            self._timer = PreciseTimer(asyncio.get_running_loop())
+        return self._timer.call_at_ns(deadline_ns, callback)
+
+    def close(self) -> None:
+        """Free the timer."""
+        if self._timer is not None:
+            self._timer.close()
+            self._timer = None

@@ -41,6 +41,10 @@ class ContextPlan:
             state = chunk.doc_ids if chunk.replaces else state + chunk.doc_ids
             yield state
 
+    def until(self, time_us: int) -> "ContextPlan":
+        """Only what has arrived by then, since the query's start."""
+        return replace(self, chunks=tuple(c for c in self.chunks if c.arrival_us <= time_us))
+
     def final(self) -> "ContextPlan":
         """Only the chunks that the final context is made of: from the last replacement on."""
         replacements = [i for i, chunk in enumerate(self.chunks) if chunk.replaces]

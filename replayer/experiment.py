@@ -1,46 +1,56 @@
-"""One replay from trace to run folder: probe, plan, warm up, replay each delivery, judge, write."""
+"""One replay from trace to run folder: probe, plan, warm up, replay each pass, judge, write."""
 
 import asyncio
 import uuid
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from s2l.replayer.answer_at import points
+from s2l.replayer.cancellation import cancel_moments_us
+from s2l.replayer.circumstances import Circumstances
 from s2l.replayer.clock import Clock, MonotonicClock
 from s2l.replayer.delivery import deliveries_named
-from s2l.replayer.monitor import Monitor
+from s2l.replayer.ledger import Ledger
+from s2l.replayer.open_files import check_open_files, raise_limit, sockets_needed
 from s2l.replayer.options import ReplayOptions
 from s2l.replayer.pacer import Pacer
+from s2l.replayer.passes import Pass, passes_of
 from s2l.replayer.plan import Plan, plan_queries
-from s2l.replayer.provenance import host, packages
+from s2l.replayer.plan_summary import PlanSummary, summarize_plan
+from s2l.replayer.progress import Progress, progress_of
 from s2l.replayer.record import RequestRecord
-from s2l.replayer.replayer import PreparedQuery, prepare_pass, replay
-from s2l.replayer.run import RUN_FORMAT, PassWindow, RunInfo, Target, TraceRef
-from s2l.replayer.run_writer import write_run
-from s2l.replayer.validity import count, judge
+from s2l.replayer.run import Finding, PassWindow, RunInfo, Validity
+from s2l.replayer.run_end import Beginning, Course, end_run
+from s2l.replayer.run_writer import RunWriter
+from s2l.replayer.sender import LocalSenders, Sender, Senders
+from s2l.replayer.server_watch import ServerWatch
+from s2l.replayer.validity import INVALID
 from s2l.replayer.warmup import warm_up
 from s2l.serving_adapter.base import ServerInfo, ServingAdapter
 from s2l.workloads.trace import Trace
 
-LEAD_US: Final = 200_000
-"""A pass starts this long after its requests are encoded, so that none is late from the start."""
+DRAIN_S: Final = 30.0
+"""How long requests under way may take to end once a run is drained."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observer:
-    """Who is told how a replay goes on. Only ``on_end`` is called while something is timed."""
+    """Who is told how a replay goes on. ``on_end`` is called on the event loop while requests are
+    timed, so it is to be quick; a live view asks ``Experiment.progress`` instead."""
 
     on_stage: Callable[[str], None] = lambda _: None
     on_pass: Callable[[str, int], None] = lambda _, __: None
-    on_end: Callable[[RequestRecord], None] = lambda _: None
+    on_end: Callable[[RequestRecord], None] | None = None
 
 
 @dataclass(slots=True)
 class Experiment:
-    """One replay under way. ``url`` and ``embedded`` say what ``adapter`` talks to."""
+    """One replay under way. ``url`` and ``embedded`` say what ``adapter`` talks to; ``calibration``
+    is the client's own error on this machine, where it is known; ``senders`` are other processes
+    that send, if not this one."""
 
     trace: Trace
     adapter: ServingAdapter
@@ -50,137 +60,179 @@ class Experiment:
     command: Sequence[str] = ()
     observer: Observer = field(default_factory=Observer)
     clock: Clock = field(default_factory=MonotonicClock)
-    _run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
-    _passes: dict[str, list[PreparedQuery]] = field(default_factory=dict)
+    server_watch: ServerWatch = field(default_factory=ServerWatch)
+    calibration: dict[str, Any] | None = None
+    senders: Senders | None = None
+    run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    _stage: str = "starting"
+    _pacer: Pacer | None = None
+    _ledger: Ledger | None = None
+    _current: Sender | None = None
+    _sent: dict[str, Sender] = field(default_factory=dict)
     _windows: list[PassWindow] = field(default_factory=list)
-    _monitor: Monitor = field(default_factory=Monitor)
-    _warmup_s: list[float] = field(default_factory=list)
+    _remarks: list[Finding] = field(default_factory=list)
+    _draining: bool = False
+    _interrupted: bool = False
 
     async def run(self, path: Path) -> RunInfo:
         """Replay the trace and write the run to ``path``.
 
-        Once the first request is under way the run is written however it ends. Cancelling it
-        (Ctrl-C) is an ending like others: the run says that it was interrupted.
+        Once the first request is under way the run is written however it ends; what ended it is
+        among the findings. Cancelling the task stops it at once, as ``stop`` does.
 
         Raises:
             PlanError, TraceError, ServingError: nothing was started.
             RunNotWritten: the disk did not take it.
         """
-        server = await self.adapter.probe()
-        plan = await plan_queries(self.trace, self.adapter, self.options, server)
-        await self._warm_up(plan)
-        created = datetime.now(UTC)
-        pacer = Pacer(self.clock)
-        interrupted = True
+        server, plan, passes = await self._prepared()
+        begun = await self._warmed_up(server, plan, passes)
+        self._ledger = ledger = Ledger(passes)
+        self._pacer = pacer = Pacer(self.clock)
+        writer = RunWriter(
+            path,
+            on_record=ledger.add,
+            on_sample=ledger.add_sample,
+            on_disk_full=self._halt_from_thread(),
+        )
+        senders = self.senders or LocalSenders(self.adapter, self.options, self.observer.on_end)
         try:
-            await self._replay_all(plan, pacer)
-            interrupted = False
+            await self._replay_all(plan, passes, senders, pacer, writer)
         except asyncio.CancelledError:
+            self._draining = self._interrupted = True
             if (task := asyncio.current_task()) is not None:
                 task.uncancel()
         finally:
-            self._plan_missing_passes(plan, pacer)
-            info = self._info(server, plan, created, interrupted)
-            await asyncio.to_thread(self._write, path, info, plan)
+            self.clock.close()
+            self._say("writing the run")
+            remarks = [*self._remarks, *senders.findings()]
+            course = Course(ledger, self._sent, self._windows, remarks, self._interrupted)
+            info = await end_run(writer, self.adapter, self.server_watch, begun, course)
         return info
 
-    async def _warm_up(self, plan: Plan) -> None:
-        self.observer.on_stage(f"warming up with {self.options.warmup} requests")
-        salt = f"{self._run_id}/warm-up"
-        self._warmup_s = await warm_up(
-            plan, self.adapter, self.options, salt=salt, clock=self.clock
-        )
+    async def plan_only(self) -> PlanSummary:
+        """What ``run`` would do, with nothing sent but what asks the server of itself.
 
-    async def _replay_all(self, plan: Plan, pacer: Pacer) -> None:
-        for delivery in deliveries_named(self.options.delivery):
-            start_us = pacer.now_us() + LEAD_US
-            prepared = self._passes[delivery] = self._prepare(plan, delivery, start_us)
-            self.observer.on_pass(delivery, len(prepared))
-            watching = asyncio.create_task(self._monitor.watch(pacer, delivery))
-            try:
-                await replay(
-                    prepared,
-                    pacer,
-                    timeout_s=self.options.timeout_s,
-                    on_end=self.observer.on_end,
-                )
-            finally:
-                watching.cancel()
-                with suppress(asyncio.CancelledError):
-                    await watching
-                window = PassWindow(delivery=delivery, start_us=start_us, end_us=pacer.now_us())
-                self._windows.append(window)
+        Raises:
+            PlanError, TraceError, ServingError: it could not.
+        """
+        server, plan, passes = await self._prepared()
+        return summarize_plan(plan, passes, self.options, server)
 
-    def _prepare(self, plan: Plan, delivery: str, start_us: int) -> list[PreparedQuery]:
-        return prepare_pass(
-            plan.queries,
-            delivery,
-            self.adapter,
-            start_us=start_us,
-            rate=self.options.rate_qps,
-            max_output_tokens=self.options.max_tokens,
-            run_id=self._run_id,
-        )
+    def drain(self) -> None:
+        """Start nothing more; what is under way may end, within ``DRAIN_S`` seconds."""
+        if self._draining:
+            return
+        self._draining = self._interrupted = True
+        if self._current is not None:
+            self._current.drain()
+            asyncio.get_running_loop().call_later(DRAIN_S, self.stop)
 
-    def _plan_missing_passes(self, plan: Plan, pacer: Pacer) -> None:
-        """Passes that never began were planned all the same: their requests are unsent."""
-        for delivery in deliveries_named(self.options.delivery):
-            if delivery not in self._passes:
-                self._passes[delivery] = self._prepare(plan, delivery, pacer.now_us())
+    def stop(self) -> None:
+        """End at once: what is under way is over; the run is written all the same."""
+        self._interrupted = True
+        self._halt()
 
     @property
-    def _records(self) -> list[RequestRecord]:
-        return [item.record for prepared in self._passes.values() for item in prepared]
+    def start_ns(self) -> int | None:
+        """The run's start by its clock, from which all times of its records count."""
+        return None if self._pacer is None else self._pacer.start_ns
 
-    def _info(
-        self, server: ServerInfo, plan: Plan, created: datetime, interrupted: bool
-    ) -> RunInfo:
-        records, samples = self._records, self._monitor.samples
-        return RunInfo(
-            format=RUN_FORMAT,
-            created_utc=created.isoformat(timespec="seconds"),
-            command=list(self.command),
-            options=self.options.as_dict(),
-            seed=self.options.seed,
-            trace=TraceRef(
-                name=self.trace.manifest.name, path=str(self.trace.path), sha256=self.trace.sha256
-            ),
-            target=self._target(server),
-            host=host(),
-            packages=packages(),
-            schedule=self._schedule(plan),
-            warmup={"requests": self.options.warmup, "e2e_s": self._warmup_s},
-            passes=self._windows,
-            validity=judge(
-                records,
-                samples,
-                caches_separate=server.separate_caches,
-                unloaded_s=self._warmup_s[-1] if self._warmup_s else None,
-            ),
-            counts=count(records),
-            interrupted=interrupted,
+    def progress(self) -> Progress:
+        """How it goes; may be asked by any thread at any time."""
+        return progress_of(self._stage, self._pacer, self._ledger, self._current)
+
+    def validity(self) -> Validity:
+        """The verdict so far; may be asked by any thread at any time."""
+        if self._ledger is None:
+            return Validity(verdict="valid")
+        closed_loop = self.options.concurrency is not None
+        return self._ledger.judged(Circumstances(True, closed_loop=closed_loop))
+
+    async def _prepared(self) -> tuple[ServerInfo, Plan, list[Pass]]:
+        self._say("asking the server what it is")
+        server = await self.adapter.probe()
+        self._say("reading the trace")
+        plan = await plan_queries(self.trace, self.adapter, self.options, server)
+        check_open_files(sockets_needed(plan, self.options), raise_limit())
+        passes = passes_of(
+            plan,
+            deliveries_named(self.options.delivery),
+            points(self.options.answer_at),
+            run_id=self.run_id,
+            rate=self.options.rate_qps,
+        )
+        return server, plan, passes
+
+    async def _warmed_up(self, server: ServerInfo, plan: Plan, passes: list[Pass]) -> Beginning:
+        self._say(f"warming up with {self.options.warmup} requests")
+        salt = f"{self.run_id}/warm-up"
+        warmup_s = await warm_up(plan, self.adapter, self.options, salt=salt, clock=self.clock)
+        return Beginning(
+            self.trace,
+            plan,
+            passes,
+            self.options,
+            server,
+            self.url,
+            self.embedded,
+            self.command,
+            datetime.now(UTC),
+            warmup_s,
+            self.calibration,
         )
 
-    def _target(self, server: ServerInfo) -> Target:
-        return Target(
-            url=self.url,
-            adapter=self.adapter.name,
-            server=server.server,
-            server_version=server.version,
-            model=server.model,
-            embedded=self.embedded,
-            settings=server.settings,
-        )
+    async def _replay_all(
+        self, plan: Plan, passes: list[Pass], senders: Senders, pacer: Pacer, writer: RunWriter
+    ) -> None:
+        options, dues_us = self.options, plan.dues_us() - plan.starts_us
+        cancel_us = cancel_moments_us(len(dues_us), options.cancel_fraction, options.seed, dues_us)
+        for todo in passes:
+            self._say(f"encoding the requests of {todo.name}")
+            await senders.prepare(plan, todo.delivery, todo.answer_at)
+            if self._draining:
+                return
+            await self.server_watch.before_pass(pacer, todo.delivery)
+            start_us = pacer.now_us() + senders.lead_us
+            sender = senders.sender(todo, writer, pacer, start_us=start_us, cancel_us=cancel_us)
+            try:
+                await self._replay(sender, pacer)
+            finally:
+                await self.server_watch.after_pass()
 
-    def _schedule(self, plan: Plan) -> dict[str, Any]:
-        return {
-            "arrivals": self.options.arrivals,
-            "rate_qps": self.options.rate_qps,
-            "queries": len(plan.queries),
-            "unfinished_left_out": plan.unfinished,
-            "last_start_s": max(query.start_us for query in plan.queries) / 1e6,
-        }
+    async def _replay(self, sender: Sender, pacer: Pacer) -> None:
+        todo = sender.todo
+        self._current = self._sent[todo.name] = sender
+        self._stage = f"replaying {todo.name}"
+        self.observer.on_pass(todo.name, len(todo))
+        try:
+            if not self._draining:
+                await sender.run()
+        finally:
+            window = PassWindow(
+                delivery=todo.delivery,
+                start_us=sender.start_us,
+                end_us=pacer.now_us(),
+                answer_at=todo.answer_at,
+            )
+            self._windows.append(window)
+        if sender.server_gone:
+            text = f"{self.url} refused one connection after another; the rest was not sent"
+            self._remarks.append(Finding(check="server_gone", severity=INVALID, text=text))
+            self._draining = True
 
-    def _write(self, path: Path, info: RunInfo, plan: Plan) -> None:
-        queries = [query.query for query in plan.queries]
-        write_run(path, info, queries=queries, records=self._records, samples=self._monitor.samples)
+    def _halt(self) -> None:
+        self._draining = True
+        if self._current is not None:
+            self._current.stop()
+
+    def _halt_from_thread(self) -> Callable[[], None]:
+        loop = asyncio.get_running_loop()
+
+        def halt() -> None:
+            loop.call_soon_threadsafe(self._halt)
+
+        return halt
+
+    def _say(self, stage: str) -> None:
+        self._stage = stage
+        self.observer.on_stage(stage)

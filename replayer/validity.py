@@ -1,93 +1,76 @@
 """Whether a run can be trusted: METRICS.md's checks, each with its numbers.
 
 The client is checked before the server is believed: a late sender, a busy event loop or a cache
-that was warm make wrong numbers that look right.
+that was warm make wrong numbers that look right. The checks can be asked while a run goes on.
 """
 
-from collections import Counter
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
-from s2l.replayer.monitor import ClientSample
-from s2l.replayer.record import RequestRecord
+from s2l.replayer.circumstances import Circumstances
 from s2l.replayer.run import Counts, Finding, Validity
+from s2l.replayer.tally import ClientTally, PassTally, count
 
 DEGRADED: Final = "degraded"
 INVALID: Final = "invalid"
+NOTE: Final = "note"
+"""Worth saying; it says nothing against the run."""
 LAG_DEGRADED_S: Final = 0.005
 LAG_INVALID_S: Final = 0.050
 FAILED_DEGRADED: Final = 0.01
 FAILED_INVALID: Final = 0.10
 CPU_LIMIT: Final = 0.80
 RATE_TOLERANCE: Final = 0.05
-
-
-def count(records: Sequence[RequestRecord]) -> Counts:
-    """Requests by how they ended."""
-    failed = Counter(r.error_type for r in records if r.sent and r.error_type is not None)
-    return Counts(
-        planned=len(records),
-        sent=sum(r.sent for r in records),
-        succeeded=sum(r.succeeded for r in records),
-        unsent=sum(not r.sent for r in records),
-        failed={str(kind): n for kind, n in sorted(failed.items(), key=lambda kv: str(kv[0]))},
-    )
+TOKEN_TOLERANCE: Final = 0.02
 
 
 def judge(
-    records: Sequence[RequestRecord],
-    samples: Sequence[ClientSample],
-    *,
-    caches_separate: bool,
-    unloaded_s: float | None = None,
+    tallies: Sequence[PassTally], clients: Iterable[ClientTally], known: Circumstances
 ) -> Validity:
-    """The verdict on a run: the worst of its findings.
-
-    ``unloaded_s`` is the latency of a request to the idle server, from context due to last token.
-    """
+    """The verdict on a run: the worst of its findings."""
     findings = [
-        *_lag_findings(records),
-        *_client_findings(samples),
-        *_failure_findings(count(records)),
-        *_cache_findings(records, caches_separate),
-        *_pairing_findings(records),
-        *_rate_findings(records, unloaded_s),
+        *known.remarks,
+        *_lag_findings(tallies),
+        *(finding for client in clients for finding in _client_findings(client)),
+        *_file_findings(tallies),
+        *_failure_findings(tallies),
+        *_cache_findings(tallies, known.caches_separate),
+        *_pairing_findings(tallies),
+        *_settings_findings(known.settings_changed),
+        *_token_findings(known.token_mismatch),
+        *_held_back_findings(tallies, closed_loop=known.closed_loop),
+        *([] if known.closed_loop else _rate_findings(tallies, known.unloaded_s)),
+        *_calibration_findings(known.calibration),
     ]
     severities = {finding.severity for finding in findings}
     verdict = next((s for s in (INVALID, DEGRADED) if s in severities), "valid")
     return Validity(verdict=verdict, findings=findings)
 
 
-def _lag_findings(records: Sequence[RequestRecord]) -> list[Finding]:
-    ttft_s = [
-        (r.token_us[0] - r.context_intended_us) / 1e6 for r in records if r.succeeded and r.token_us
-    ]
-    allowance_s = 0.01 * float(np.median(ttft_s)) if ttft_s else 0.0
-    starts = [(r.start_us - r.start_intended_us) / 1e6 for r in records if r.start_us is not None]
-    chunks = [
-        (c.sent_us - c.send_intended_us) / 1e6
-        for r in records
-        for c in r.chunks
-        if c.sent_us is not None
-    ]
-    chunks += [
-        (r.context_us - r.context_intended_us) / 1e6 for r in records if r.context_us is not None
-    ]
-    return [
-        finding
-        for name, lags in (("schedule_lag_s", starts), ("chunk_lag_s", chunks))
-        for finding in _lag_finding(name, lags, allowance_s)
-    ]
+def _pooled(parts: Iterable[Sequence[int]]) -> npt.NDArray[np.float64]:
+    """All values of the parts in seconds; copied, as the parts may still grow."""
+    arrays = [np.array(part[:], dtype=np.float64) for part in parts]
+    return np.concatenate(arrays) / 1e6 if arrays else np.zeros(0)
 
 
-def _lag_finding(name: str, lags_s: list[float], allowance_s: float) -> list[Finding]:
-    if not lags_s:
+def _lag_findings(tallies: Sequence[PassTally]) -> list[Finding]:
+    ttft_s = _pooled(t.ttft_us for t in tallies)
+    allowance_s = 0.01 * float(np.median(ttft_s)) if ttft_s.size else 0.0
+    lags = {
+        "schedule_lag_s": _pooled(t.start_lag_us for t in tallies),
+        "chunk_lag_s": _pooled(t.chunk_lag_us for t in tallies),
+    }
+    return [f for name, values in lags.items() for f in _lag_finding(name, values, allowance_s)]
+
+
+def _lag_finding(name: str, lags_s: npt.NDArray[np.float64], allowance_s: float) -> list[Finding]:
+    if not lags_s.size:
         return []
     p99_s = float(np.percentile(lags_s, 99))
-    limits = ((INVALID, LAG_INVALID_S), (DEGRADED, LAG_DEGRADED_S))
-    for severity, limit_s in limits:
+    for severity, limit_s in ((INVALID, LAG_INVALID_S), (DEGRADED, LAG_DEGRADED_S)):
         if p99_s > max(limit_s, allowance_s):
             limit_ms = max(limit_s, allowance_s) * 1e3
             text = f"{name} p99 is {p99_s * 1e3:.1f} ms (limit {limit_ms:.1f} ms)"
@@ -95,70 +78,120 @@ def _lag_finding(name: str, lags_s: list[float], allowance_s: float) -> list[Fin
     return []
 
 
-def _client_findings(samples: Sequence[ClientSample]) -> list[Finding]:
-    if len(samples) < 2:
+def _client_findings(client: ClientTally) -> list[Finding]:
+    if len(client.loop_lag_us) < 2:
         return []
     findings = []
-    lag_s = float(np.percentile([s.loop_lag_us for s in samples], 99)) / 1e6
+    lag_s = float(np.percentile(_pooled([client.loop_lag_us]), 99))
     if lag_s > LAG_DEGRADED_S:
         text = f"event-loop lag p99 is {lag_s * 1e3:.1f} ms (limit {LAG_DEGRADED_S * 1e3:.0f} ms)"
         findings.append(Finding(check="event_loop", severity=DEGRADED, text=text))
-    wall_s = (samples[-1].time_us - samples[0].time_us) / 1e6
-    cpu = (samples[-1].cpu_s - samples[0].cpu_s) / wall_s if wall_s > 0 else 0.0
-    if cpu > CPU_LIMIT:
-        text = f"the client used {cpu:.0%} of a core (limit {CPU_LIMIT:.0%})"
+    if client.cpu_share > CPU_LIMIT:
+        text = f"the client used {client.cpu_share:.0%} of a core (limit {CPU_LIMIT:.0%})"
         findings.append(Finding(check="client_cpu", severity=DEGRADED, text=text))
     return findings
 
 
-def _failure_findings(counts: Counts) -> list[Finding]:
-    findings = []
-    failed = sum(counts.failed.values())
-    if counts.planned != counts.sent + counts.unsent:
-        text = f"{counts.planned} planned, but {counts.sent} sent and {counts.unsent} unsent"
-        findings.append(Finding(check="counts", severity=INVALID, text=text))
-    if counts.unsent:
+def _file_findings(tallies: Sequence[PassTally]) -> list[Finding]:
+    if n := sum(t.out_of_files for t in tallies):
+        text = f"{n} requests found no free file descriptor; raise the limit (ulimit -n)"
+        return [Finding(check="open_files", severity=INVALID, text=text)]
+    return []
+
+
+def _failure_findings(tallies: Sequence[PassTally]) -> list[Finding]:
+    counts = count(tallies)
+    findings = [] if _adds_up(counts) else [_not_adding_up(counts)]
+    if counts.unsent and counts.sent:
         text = f"{counts.unsent} of {counts.planned} requests were never sent"
         findings.append(Finding(check="unsent", severity=DEGRADED, text=text))
-    if counts.sent and failed / counts.sent > FAILED_DEGRADED:
-        severity = INVALID if failed / counts.sent > FAILED_INVALID else DEGRADED
-        kinds = ", ".join(f"{n} {kind}" for kind, n in counts.failed.items())
-        text = f"{failed} of {counts.sent} requests failed ({kinds})"
-        findings.append(Finding(check="failures", severity=severity, text=text))
     if counts.sent == 0:
         findings.append(Finding(check="unsent", severity=INVALID, text="nothing was sent"))
+    kinds: dict[str, int] = {}
+    for tally in tallies:
+        for kind, n in tally.server_failures.items():
+            kinds[kind] = kinds.get(kind, 0) + n
+    failed = sum(kinds.values())
+    if counts.sent and failed / counts.sent > FAILED_DEGRADED:
+        severity = INVALID if failed / counts.sent > FAILED_INVALID else DEGRADED
+        named = ", ".join(f"{n} {kind}" for kind, n in sorted(kinds.items()))
+        text = f"{failed} of {counts.sent} requests failed ({named})"
+        findings.append(Finding(check="failures", severity=severity, text=text))
     return findings
 
 
-def _cache_findings(records: Sequence[RequestRecord], separate: bool) -> list[Finding]:
+def _adds_up(counts: Counts) -> bool:
+    sent_adds_up = counts.sent == counts.succeeded + sum(counts.failed.values())
+    return counts.planned == counts.sent + counts.unsent and counts.unsent >= 0 and sent_adds_up
+
+
+def _not_adding_up(counts: Counts) -> Finding:
+    text = f"{counts.planned} planned, but {counts.sent} sent and {counts.unsent} unsent"
+    return Finding(check="counts", severity=INVALID, text=text)
+
+
+def _cache_findings(tallies: Sequence[PassTally], separate: bool) -> list[Finding]:
     """Waiting prefills nothing early, so what it finds cached another request left there."""
-    waits = [r for r in records if r.delivery == "wait" and r.usage and r.usage.cached_tokens]
-    warm = sum(r.usage.cached_tokens or 0 for r in waits if r.usage)
-    if warm:
-        text = f"{len(waits)} waiting requests found {warm} tokens cached where none can be"
+    if warm := sum(t.warm_tokens for t in tallies):
+        requests = sum(t.warm_requests for t in tallies)
+        text = f"{requests} waiting requests found {warm} tokens cached where none can be"
         return [Finding(check="warm_cache", severity=INVALID, text=text)]
-    unknown = any(
-        r.delivery == "wait" and r.usage and r.usage.cached_tokens is None for r in records
-    )
-    if unknown and not separate and len({r.delivery for r in records}) > 1:
+    unknown = any(t.cache_unknown for t in tallies)
+    if unknown and not separate and len({t.delivery for t in tallies}) > 1:
         text = "this server neither keeps the deliveries' caches apart nor says what was cached"
         return [Finding(check="warm_cache", severity=DEGRADED, text=text)]
     return []
 
 
-def _pairing_findings(records: Sequence[RequestRecord]) -> list[Finding]:
+def _pairing_findings(tallies: Sequence[PassTally]) -> list[Finding]:
     """Both deliveries must have prefilled the same prompts."""
-    prompts: dict[str, set[int]] = {}
-    for record in records:
-        if record.usage and record.usage.prompt_tokens is not None:
-            prompts.setdefault(record.query_id, set()).add(record.usage.prompt_tokens)
-    if differing := sum(len(tokens) > 1 for tokens in prompts.values()):
+    by_point: dict[str, list[PassTally]] = {}
+    for tally in tallies:
+        by_point.setdefault(tally.name.removeprefix(tally.delivery), []).append(tally)
+    differing = sum(
+        _differing(one.prompt_tokens, other.prompt_tokens)
+        for one, *others in by_point.values()
+        for other in others
+    )
+    if differing:
         text = f"{differing} queries had another number of prompt tokens in the other delivery"
         return [Finding(check="pairing", severity=INVALID, text=text)]
     return []
 
 
-def _rate_findings(records: Sequence[RequestRecord], unloaded_s: float | None) -> list[Finding]:
+def _differing(one: Sequence[int], other: Sequence[int]) -> int:
+    n = min(len(one), len(other))
+    a, b = np.array(one[:n], dtype=np.int64), np.array(other[:n], dtype=np.int64)
+    return int(np.count_nonzero((a >= 0) & (b >= 0) & (a != b)))
+
+
+def _settings_findings(changed: tuple[str, ...]) -> list[Finding]:
+    if not changed:
+        return []
+    text = f"the server's settings changed in mid-run: {', '.join(changed)}"
+    return [Finding(check="settings", severity=INVALID, text=text)]
+
+
+def _token_findings(mismatch: float | None) -> list[Finding]:
+    if mismatch is None or mismatch <= TOKEN_TOLERANCE:
+        return []
+    text = (
+        f"the server's usage and its tokenizer differ by {mismatch:.1%} on the answers' tokens "
+        f"(limit {TOKEN_TOLERANCE:.0%})"
+    )
+    return [Finding(check="token_counts", severity=NOTE, text=text)]
+
+
+def _held_back_findings(tallies: Sequence[PassTally], *, closed_loop: bool) -> list[Finding]:
+    held, sent = sum(t.held_back for t in tallies), sum(t.sent for t in tallies)
+    if closed_loop or not held:
+        return []
+    text = f"{held} of {sent} requests waited for their turn (--max-concurrency)"
+    severity = DEGRADED if held > RATE_TOLERANCE * sent else NOTE
+    return [Finding(check="held_back", severity=severity, text=text)]
+
+
+def _rate_findings(tallies: Sequence[PassTally], unloaded_s: float | None) -> list[Finding]:
     """The rate achieved against the one offered.
 
     No server can answer before the context is due, nor faster than it does when idle. So the
@@ -166,21 +199,29 @@ def _rate_findings(records: Sequence[RequestRecord], unloaded_s: float | None) -
     that, the last answers' latency would make every short run look slow.
     """
     findings = []
-    for delivery in sorted({r.delivery for r in records}):
-        mine = [r for r in records if r.delivery == delivery and r.succeeded]
-        ends = [r.end_us for r in mine if r.end_us is not None]
-        if not ends:
+    for tally in tallies:
+        if tally.first_start_us is None:
             continue
-        first_us = min(r.start_intended_us for r in mine)
-        fastest_us = min(r.end_us - r.context_intended_us for r in mine if r.end_us is not None)
-        latency_us = fastest_us if unloaded_s is None else unloaded_s * 1e6
-        last_due_us = max(r.context_intended_us for r in mine)
-        offered = len(ends) / ((last_due_us + latency_us - first_us) / 1e6)
-        achieved = len(ends) / ((max(ends) - first_us) / 1e6)
+        latency_us = (tally.fastest_us or 0) if unloaded_s is None else unloaded_s * 1e6
+        span_us = tally.last_due_us + latency_us - tally.first_start_us
+        taken_us = tally.last_end_us - tally.first_start_us
+        if span_us <= 0 or taken_us <= 0:
+            continue
+        offered, achieved = tally.succeeded / (span_us / 1e6), tally.succeeded / (taken_us / 1e6)
         if achieved < (1 - RATE_TOLERANCE) * offered:
             text = (
-                f"{delivery}: {achieved:.3g} requests/s completed of {offered:.3g} offered "
+                f"{tally.name}: {achieved:.3g} requests/s completed of {offered:.3g} offered "
                 "(retrieval times included); latencies are those of a saturated server"
             )
             findings.append(Finding(check="saturated", severity=DEGRADED, text=text))
+    return findings
+
+
+def _calibration_findings(calibration: dict[str, Any] | None) -> list[Finding]:
+    findings = []
+    for name in ("lag_p99_ms", "ttft_error_p99_ms"):
+        value = (calibration or {}).get(name)
+        if value is not None and value > LAG_DEGRADED_S * 1e3:
+            text = f"calibrated on this machine, the client's {name} is {value:.1f}"
+            findings.append(Finding(check="calibration", severity=DEGRADED, text=text))
     return findings

@@ -1,9 +1,9 @@
 """Requests before anything is measured: first requests pay for what later ones find ready."""
 
-import asyncio
 from statistics import median
 from typing import Final
 
+from s2l.replayer.answer import answer
 from s2l.replayer.clock import Clock
 from s2l.replayer.options import ReplayOptions
 from s2l.replayer.plan import INSTRUCTIONS, Plan
@@ -26,14 +26,10 @@ async def warm_up(
     n_chars = int(median(sum(map(len, q.context.texts.values())) for q in plan.queries))
     text = _TEXT * (1 + n_chars // len(_TEXT))
     chunks = (ContextChunk((ContextDocument("warm-up", text),)),)
+    request = adapter.prepare(Prompt(INSTRUCTIONS, chunks, _QUESTION, options.max_tokens))
     latencies_s = []
     for number in range(options.warmup):
-        prompt = Prompt(INSTRUCTIONS, chunks, _QUESTION, options.max_tokens, f"{salt}/{number}")
-        async with asyncio.timeout(options.timeout_s), adapter.prepare(prompt).open() as session:
-            start_ns = clock.now_ns()
-            await session.send_chunk(0)
-            await session.ask()
-            async for _ in session.events():
-                pass
-            latencies_s.append((clock.now_ns() - start_ns) / 1e9)
+        start_ns = clock.now_ns()
+        await answer(request, chunks=1, salt=f"{salt}/{number}", timeout_s=options.timeout_s)
+        latencies_s.append((clock.now_ns() - start_ns) / 1e9)
     return latencies_s

@@ -119,26 +119,28 @@ async def ann_into(
         TraceError: the folder is not empty, or the disk would not take it.
     """
     with (
-        _searcher(opened.search, options) as searcher,
+        searcher_of(opened, options) as searcher,
         TraceWriter.create(
             path, name=path.name, collector=opened.collector, licence=licence, queue=queries
         ) as writer,
         drained_on_interrupt("queries") as stop,
     ):
-        state = await _capture(writer, queries, _ann(opened, options, searcher), options, stop)
+        state = await _capture(writer, queries, ann_of(opened, options, searcher), options, stop)
         if state.done < state.total:
             return False
         writer.finish()
         return True
 
 
-def _searcher(search: ProgressiveSearch, options: AnnOptions) -> ProcessSearcher | ThreadSearcher:
+def searcher_of(opened: Opened, options: AnnOptions) -> ProcessSearcher | ThreadSearcher:
+    """Where the searches are going to run; entered before the capture begins."""
     if options.gpu:
-        return ThreadSearcher(search, options.workers)
-    return ProcessSearcher(search, options.workers)
+        return ThreadSearcher(opened.search, options.searches)
+    return ProcessSearcher(opened.search, options.searches)
 
 
-def _ann(opened: Opened, options: AnnOptions, searcher: Searcher) -> Ann:
+def ann_of(opened: Opened, options: AnnOptions, searcher: Searcher) -> Ann:
+    """The collector."""
     return Ann(
         opened.corpus.passages,
         opened.questions,

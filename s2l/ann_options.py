@@ -32,14 +32,14 @@ class AnnOptions:
     time_scale: float | None = None
     gaps: str | None = None
     concurrency: int = 8
-    workers: int = 1
+    searches: int = 1
 
     def __post_init__(self) -> None:
         self.latency(())  # raises on a wrong factor
         if self.gpu and self.indexed.kind not in ("ivf-flat", "ivf-pq"):
             raise AnnError(f"{self.indexed.kind} has no GPU version; use ivf-flat or ivf-pq")
-        if self.gpu and self.workers > 1:
-            raise AnnError("an index on a GPU serves one search at a time: leave out --workers")
+        if self.gpu and self.searches > 1:
+            raise AnnError("an index on a GPU serves one search at a time: leave out --searches")
 
     @property
     def seed(self) -> int:
@@ -73,5 +73,5 @@ class AnnOptions:
             "search": asdict(self.search),
             "reranker": self.reranker and Path(self.reranker).name,
             "concurrency": self.concurrency,
-            "workers": self.workers,
+            "searches": self.searches,
         }

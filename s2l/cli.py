@@ -11,14 +11,20 @@ from s2l.exits import FAILED, INTERRUPTED, USAGE, exit_code_of
 
 COMMANDS: Final = {
     "collect": "Record how context arrives, as a trace dataset.",
+    "compare": "Compare runs, paired by query, with intervals and in plain words.",
     "dataset": "Look at, check and recover trace datasets.",
     "demo": "The whole job on this machine: crawl, replay both deliveries, report.",
     "doctor": "What is installed, what works here, what to install.",
+    "export": "Write a run's metrics as a table, or its figures for a paper.",
+    "import-run": "Make a run of a log that Stream2LLM's experiments wrote.",
     "mock": "A Realtime server with known latencies.",
+    "publish": "Make a static site of runs, or add to one.",
     "replay": "Replay a trace against a server, streaming and waiting.",
     "report": "Make HTML reports of runs.",
+    "score": "Grade a run's answers with a model: semantic similarity, a judge.",
     "serve": "Stock vLLM with the Realtime endpoint plugin.",
     "site": "The demo site: Python's documentation behind web-like latencies.",
+    "sweep": "Replay at several rates; find the highest that meets objectives.",
 }
 """Every command is a module of ``s2l.commands``, imported when it is called and not before."""
 
@@ -30,8 +36,9 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"s2l.commands.{cmd_name}")
-        command: click.Command = getattr(module, cmd_name)
+        name = cmd_name.replace("-", "_")
+        module = importlib.import_module(f"s2l.commands.{name}")
+        command: click.Command = getattr(module, name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -35,13 +35,17 @@ async def crawl_into(
             folder is not made.
         TraceError: the folder is not empty, or the disk would not take it.
     """
-    async with _opened(options) as (crawl, opened):
-        collector = Collector(_COLLECTOR, __version__, opened.recorded(), opened.seed)
+    async with site_up(options) as (options, search_url), open_search(options, search_url) as crawl:
         writer = TraceWriter.create(
-            path, name=path.name, collector=collector, licence=licence, queue=queries
+            path, name=path.name, collector=crawler(options), licence=licence, queue=queries
         )
         with writer:
             return await _capture(writer, crawl, options.concurrency)
+
+
+def crawler(options: CrawlOptions) -> Collector:
+    """What a manifest says of the crawl."""
+    return Collector(_COLLECTOR, __version__, options.recorded(), options.seed)
 
 
 async def crawl_on(path: Path) -> bool:
@@ -52,25 +56,41 @@ async def crawl_on(path: Path) -> bool:
     with TraceWriter.resume(path) as writer:
         if writer.collector.name != _COLLECTOR:
             raise click.UsageError(f"{path}: was captured by {writer.collector.name}, not by crawl")
-        options = CrawlOptions.from_recorded(writer.collector.options, path)
+        recorded = CrawlOptions.from_recorded(writer.collector.options, path)
+        options = replace(recorded, workers=1)
         say(f"resuming {path}: {len(writer.todo)} queries to do")
-        async with _opened(options) as (crawl, _):
+        async with site_up(options) as (options, url), open_search(options, url) as crawl:
             return await _capture(writer, crawl, options.concurrency)
 
 
 @asynccontextmanager
-async def _opened(options: CrawlOptions) -> AsyncIterator[tuple[Crawl, CrawlOptions]]:
-    """The crawl, ready; and the options with the demo site's port where that is crawled."""
-    settings = options.crawl_settings()
-    searched = options.search_settings()
-    search = None if options.is_demo else search_provider(options.search, searched)
+async def site_up(options: CrawlOptions) -> AsyncIterator[tuple[CrawlOptions, str | None]]:
+    """The demo site where that is crawled: the options with its port, and its search address.
+
+    Raises:
+        click.UsageError, SearchError: an option cannot be followed.
+        DemoSiteError: it does not start.
+    """
+    options.crawl_settings()
+    if not options.is_demo:
+        search_provider(options.search, options.search_settings())
+        yield options, None
+        return
     async with AsyncExitStack() as stack:
-        if search is None:
-            site = await _demo_site(stack, options)
-            options = replace(options, site_port=int(site.url.rpartition(":")[2]))
-            search = search_provider(options.search, SearchSettings((site.search_url,)))
-        crawl = await stack.enter_async_context(open_crawl(search, settings, hits=options.hits))
-        yield crawl, options
+        site = await _demo_site(stack, options)
+        yield replace(options, site_port=int(site.url.rpartition(":")[2])), site.search_url
+
+
+@asynccontextmanager
+async def open_search(
+    options: CrawlOptions, demo_search: str | None, *, extract_workers: int | None = None
+) -> AsyncIterator[Crawl]:
+    """The crawl, ready to begin. Raises what ``site_up`` and ``open_crawl`` do."""
+    searched = SearchSettings((demo_search,)) if demo_search else options.search_settings()
+    settings = replace(options.crawl_settings(), extract_workers=extract_workers)
+    search = search_provider(options.search, searched)
+    async with open_crawl(search, settings, hits=options.hits) as crawl:
+        yield crawl
 
 
 async def _demo_site(stack: AsyncExitStack, options: CrawlOptions) -> DemoSite:

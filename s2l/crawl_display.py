@@ -54,7 +54,7 @@ class CrawlDisplay:
 
     def __init__(self, show: Callable[[Progress, str, float], None], waiting: Waiting) -> None:
         self._show = show
-        self._waiting = waiting
+        self.waiting = waiting
         self._start_s = time.monotonic()
         self._shown_s = -1e9
         self._period_s = _DRAW_S if console.is_terminal else PLAIN_PERIOD_S
@@ -66,7 +66,7 @@ class CrawlDisplay:
             return
         self._shown_s = now_s
         elapsed_s = now_s - self._start_s
-        self._show(state, describe_progress(state, elapsed_s, self._waiting()), elapsed_s)
+        self._show(state, describe_progress(state, elapsed_s, self.waiting()), elapsed_s)
 
 
 @contextmanager

@@ -24,6 +24,7 @@ class CrawlOptions:
 
     ``site_port`` is where the demo site was, so that a resumed crawl has the same addresses.
     ``own_site``: the sites are the user's own, as the demo site is: no manners are needed.
+    ``workers`` share the requests that the manners allow.
     """
 
     search: str = "site"
@@ -50,6 +51,7 @@ class CrawlOptions:
     no_sandbox: bool = False
     cache: str | None = None
     fresh_s: float | None = None
+    workers: int = 1
 
     @property
     def is_demo(self) -> bool:
@@ -73,6 +75,7 @@ class CrawlOptions:
             delay_s=self.delay_s,
             retry=self._retry(settings.manners.retry),
         )
+        manners = self._shared(manners)
         limits: FetchLimits = _changed(
             settings.limits,
             total_s=self.timeout_s,
@@ -89,6 +92,15 @@ class CrawlOptions:
             cache=Path(self.cache) if self.cache else None,
             fresh_s=self.fresh_s,
         )
+
+    def _shared(self, manners: Manners) -> Manners:
+        for option, least in (("requests", manners.concurrency), ("per-site", manners.per_site)):
+            if least < self.workers:
+                raise click.UsageError(
+                    f"--workers {self.workers} make as many requests at once: more than "
+                    f"--{option} allows, which is {least}"
+                )
+        return replace(manners, crawls=self.workers)
 
     def _retry(self, policy: RetryPolicy) -> RetryPolicy:
         changed: RetryPolicy = _changed(policy, attempts=self.attempts)

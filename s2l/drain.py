@@ -2,32 +2,47 @@
 
 import asyncio
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from s2l.progress import say
 
 
 @contextmanager
-def drained_on_interrupt(what: str) -> Iterator[asyncio.Event]:
-    """An event that is set by the first Ctrl-C (or SIGTERM); the second cancels this task."""
-    loop, task, stop = asyncio.get_running_loop(), asyncio.current_task(), asyncio.Event()
+def interrupts(first: Callable[[], None], again: Callable[[], None]) -> Iterator[None]:
+    """Call ``first`` for the first Ctrl-C (or SIGTERM) in this block, ``again`` for others; both
+    are called by the running event loop."""
+    loop, count = asyncio.get_running_loop(), 0
 
     def interrupted() -> None:
-        if stop.is_set():
-            if task is not None:
-                task.cancel()
-            return
-        stop.set()
-        say(f"stopping: {what} under way are finished first; Ctrl-C again stops at once")
+        nonlocal count
+        count += 1
+        (first if count == 1 else again)()
 
     signals = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.getsignal(number) for number in signals}
     for number in signals:
         loop.add_signal_handler(number, interrupted)
     try:
-        yield stop
+        yield
     finally:
         for number, handler in before.items():
             loop.remove_signal_handler(number)
             signal.signal(number, handler)
+
+
+@contextmanager
+def drained_on_interrupt(what: str) -> Iterator[asyncio.Event]:
+    """An event that is set by the first Ctrl-C (or SIGTERM); the second cancels this task."""
+    task, stop = asyncio.current_task(), asyncio.Event()
+
+    def first() -> None:
+        stop.set()
+        say(f"stopping: {what} under way are finished first; Ctrl-C again stops at once")
+
+    def again() -> None:
+        if task is not None:
+            task.cancel()
+
+    with interrupts(first, again):
+        yield stop

@@ -17,7 +17,9 @@ _CODES: Final = {
     "s2l.serving_adapter.embedded.model.ModelError": USAGE,
     "s2l.collectors.searching.base.SearchError": USAGE,
     "s2l.collectors.ann.errors.AnnError": USAGE,
+    "s2l.replayer.scale_out.ray_crew.RayMissing": USAGE,
     # The world did not go along.
+    "s2l.replayer.scale_out.crew.WorkerLost": FAILED,
     "s2l.workloads.sharing.errors.TransferFailed": FAILED,
     "s2l.collectors.ann.errors.SearchFailed": FAILED,
     "s2l.workloads.errors.DiskError": FAILED,

@@ -26,3 +26,14 @@ def newest(parent: Path, marker: str, *, kind: str, how: str) -> Path:
     if not marked:
         raise click.UsageError(f"no {kind} in {parent}/; {how}")
     return max(marked, key=lambda file: file.stat().st_mtime).parent
+
+
+def unused(folder: Path, marker: str, *, advice: str) -> Path:
+    """The folder, where nothing of this kind was written to it yet.
+
+    Raises:
+        click.UsageError: its ``marker`` is there: what was measured is not to be lost.
+    """
+    if (folder / marker).exists():
+        raise click.UsageError(f"{folder}: has a {marker} already; {advice}")
+    return folder

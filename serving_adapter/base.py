@@ -1,7 +1,6 @@
 """What the replayer needs of a server, whatever its protocol."""
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -9,15 +8,33 @@ from typing import Any, Protocol
 class ServingError(Exception):
     """A request or a server that failed. ``error_type`` is one of a small set of codes.
 
-    ``refused`` (nothing listens), ``connect`` (the connection failed otherwise), ``protocol``
-    (something answers, but does not speak this protocol), ``rejected`` (the server refused the
-    request and said why), ``disconnected`` (the connection ended before the answer did) and
-    ``server_error``.
+    ``refused`` (nothing listens), ``connect`` (the connection failed otherwise),
+    ``connect_timeout``, ``protocol`` (something answers, but does not speak this protocol),
+    ``rejected`` (the server refused the request and said why), ``rate_limited`` (it said to come
+    back later), ``disconnected`` (the connection ended before the answer did) and
+    ``server_error``. ``retry_after_s`` is what the server asked for, if it did.
     """
 
-    def __init__(self, error_type: str, message: str) -> None:
+    def __init__(
+        self, error_type: str, message: str, *, retry_after_s: float | None = None
+    ) -> None:
         super().__init__(message)
         self.error_type = error_type
+        self.retry_after_s = retry_after_s
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What can be asked of a server through an adapter; asking for more is an error beforehand."""
+
+    streams_context: bool = True
+    """Whether context can be sent before the question."""
+    replaces_context: bool = True
+    """Whether context that was sent can be withdrawn."""
+    counts_tokens: bool = True
+    """Whether texts can be counted and cut by the server's own tokenizer."""
+    separate_caches: bool = False
+    """Whether requests with different salts never share what was prefilled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +45,7 @@ class ServerInfo:
     version: str
     model: str
     max_model_len: int | None = None
-    separate_caches: bool = False
-    """Whether a session can be kept from reusing what other sessions prefilled."""
+    capabilities: Capabilities = field(default_factory=Capabilities)
     settings: dict[str, Any] = field(default_factory=dict)
 
 
@@ -51,73 +67,82 @@ class ContextChunk:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What one request sends: preamble, context chunks in order of arrival, question.
-
-    ``cache_salt`` separates the prefix cache of sessions with different salts.
-    """
+    """What one request sends: preamble, context chunks in order of arrival, question."""
 
     instructions: str
     chunks: tuple[ContextChunk, ...]
     question: str
     max_output_tokens: int
-    cache_salt: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens as the server counts them; None where it does not say."""
+    """Tokens as the server counts them; None where it does not say.
+
+    ``invalidated_tokens`` were prefilled and thrown away because context was replaced;
+    ``discarded_tokens`` were generated only because early prefill cannot do without, and are no
+    part of the answer.
+    """
 
     prompt_tokens: int | None
     cached_tokens: int | None
     output_tokens: int | None
     invalidated_tokens: int | None = None
+    discarded_tokens: int | None = None
+    reasoning_tokens: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Prefilled:
-    """The server holds chunk ``index``, and ``tokens`` of the prompt by then."""
+class Listener(Protocol):
+    """Who is told of one request, at once and on the event loop: it notes the time and returns.
 
-    index: int
-    tokens: int
+    The last call is ``on_finished`` or ``on_failed``, exactly one of them unless the session was
+    closed before.
+    """
 
+    def on_sent(self, index: int) -> None:
+        """Context chunk ``index`` was handed to the connected socket."""
 
-@dataclass(frozen=True, slots=True)
-class TextDelta:
-    """Generated text, never empty; ``tokens`` is None where the server does not say how many."""
+    def on_asked(self) -> None:
+        """The question was handed to the connected socket: nothing is left to send."""
 
-    text: str
-    tokens: int | None
+    def on_prefilled(self, index: int, tokens: int) -> None:
+        """The server holds chunk ``index``, and ``tokens`` of the prompt by then."""
 
+    def on_text(self, text: str, tokens: int | None, *, reasoning: bool = False) -> None:
+        """Generated text, never empty; ``tokens`` is None where the server does not say."""
 
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """The answer is complete."""
+    def on_attempt_failed(self, error: ServingError) -> None:
+        """An attempt failed and the request is tried again (only where retries were asked for)."""
 
-    usage: Usage
-    finish_reason: str
+    def on_finished(self, usage: Usage, finish_reason: str) -> None:
+        """The answer is complete."""
 
-
-ServerEvent = Prefilled | TextDelta | Finished
+    def on_failed(self, error: ServingError) -> None:
+        """The request failed; nothing more comes."""
 
 
 class Session(Protocol):
-    """One request under way. Nothing is encoded or tokenised while it runs."""
+    """One request under way. Nothing is encoded or tokenised while it runs, and nothing waits:
+    what cannot be sent yet is sent, in order, as soon as the connection is there."""
 
-    async def send_chunk(self, index: int) -> None:
+    def send_chunk(self, index: int) -> None:
         """Send context chunk ``index`` of the prompt."""
 
-    async def ask(self) -> None:
+    def ask(self) -> None:
         """Send the question and ask for the answer."""
 
-    def events(self) -> AsyncIterator[ServerEvent]:
-        """What the server says, until ``Finished``. Raises ServingError."""
+    def close(self) -> None:
+        """Abort what still runs and let the connection go; the listener hears nothing more."""
 
 
 class PreparedRequest(Protocol):
-    """A prompt encoded for the wire."""
+    """A prompt encoded for the wire; it can be started any number of times."""
 
-    def open(self) -> AbstractAsyncContextManager[Session]:
-        """Connect. Raises ServingError. Leaving the context closes and aborts what still runs."""
+    def start(self, listener: Listener, *, salt: str) -> Session:
+        """Begin a request on the running event loop; connecting goes on in the background.
+
+        Requests with different salts share no cached prefix where the server can keep them apart.
+        """
 
 
 class ServingAdapter(Protocol):
@@ -139,4 +164,5 @@ class ServingAdapter(Protocol):
         """Tokens of each text, by the server's own tokenizer."""
 
     def prepare(self, prompt: Prompt) -> PreparedRequest:
-        """Encode the prompt, before anything is timed."""
+        """Encode the prompt, before anything is timed. Raises ServingError where it asks for more
+        than the capabilities."""

@@ -35,6 +35,7 @@ def vllm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Vllm]:
     arguments = ["--model", prepare().source, "--served-model-name", MODEL_NAME]
     arguments += ["--host", "127.0.0.1", "--port", str(port), "--dtype", "float32"]
     arguments += ["--max-model-len", "2048", "--block-size", "32", "--enforce-eager"]
+    arguments += ["--enable-prompt-tokens-details"]
     environment = {"VLLM_PLUGINS": "s2l", "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_API_KEY": "key-1"}
     with log.open("wb") as output:
         process = subprocess.Popen(

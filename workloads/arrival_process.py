@@ -1,85 +1,89 @@
-"""When each query of a replay starts: arrival processes, pure arithmetic on seeds and rates."""
+"""The arrival processes by name: how each is written, and what makes one."""
 
 import math
-from collections.abc import Sequence
-from typing import Final, Protocol
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
 
-import numpy as np
-import numpy.typing as npt
+from s2l.workloads.arrivals.base import ArrivalProcess
+from s2l.workloads.arrivals.rate_profile import parse_profile
+from s2l.workloads.arrivals.recorded import Recorded
+from s2l.workloads.arrivals.renewal import Renewal
+from s2l.workloads.formats.delays import read_delays
 
-OffsetsUs = npt.NDArray[np.int64]
 
+@dataclass(frozen=True, slots=True)
+class ArrivalForm:
+    """How a kind of arrivals is written, what it does with a rate, and what makes one.
 
-class ArrivalProcess(Protocol):
-    """Start offsets of ``n`` queries in µs: the first is 0, none is before the one before it.
-
-    ``rate_qps`` is the mean rate. ``recorded_us`` are the trace's own offsets; only a process
-    that follows them reads them. Raises ValueError for arguments that have no answer.
+    ``rate`` is ``needed``, ``scales`` (recorded times are kept without one) or ``own`` (it states
+    its rates itself). ``build`` takes what stands after the colon, and the burstiness.
     """
 
-    def __call__(
-        self, n: int, rate_qps: float, seed: int, recorded_us: Sequence[int]
-    ) -> OffsetsUs: ...
+    syntax: str
+    rate: Literal["needed", "scales", "own"]
+    build: Callable[[str, float], ArrivalProcess]
+    bursty: bool = False
 
 
-def constant(n: int, rate_qps: float, seed: int, recorded_us: Sequence[int]) -> OffsetsUs:
-    """One query every 1/rate seconds; each offset is rounded by itself, so that none drifts."""
-    _check(n, rate_qps)
-    return _whole(np.arange(n) * (1e6 / rate_qps))
+def _constant(argument: str, burstiness: float) -> ArrivalProcess:
+    return Renewal(math.inf)
 
 
-def poisson(n: int, rate_qps: float, seed: int, recorded_us: Sequence[int]) -> OffsetsUs:
-    """A Poisson process: gaps are exponential with mean 1/rate, by inversion of uniform doubles.
-
-    Only ``random()`` is drawn from PCG64, whose stream NumPy keeps from version to version. Gaps
-    are whole microseconds before they are summed, so that sums are exact everywhere.
-    """
-    _check(n, rate_qps)
-    uniform = np.random.Generator(np.random.PCG64(seed)).random(max(0, n - 1))
-    gaps_us = _whole(-np.log1p(-uniform) * (1e6 / rate_qps))
-    return np.concatenate([np.zeros(min(n, 1), dtype=np.int64), np.cumsum(gaps_us)])
+def _poisson(argument: str, burstiness: float) -> ArrivalProcess:
+    return Renewal(1.0)
 
 
-def recorded(n: int, rate_qps: float, seed: int, recorded_us: Sequence[int]) -> OffsetsUs:
-    """The trace's first ``n`` offsets, sorted, stretched so that their mean rate is the rate.
-
-    The mean rate of n starts is (n - 1) / (last - first).
-    """
-    _check(n, rate_qps)
-    if n > len(recorded_us):
-        raise ValueError(f"{n} queries asked for, {len(recorded_us)} offsets recorded")
-    offsets = np.sort(np.asarray(recorded_us[:n], dtype=np.int64))
-    if n < 2:
-        return np.zeros(n, dtype=np.int64)
-    offsets -= offsets[0]
-    if offsets[-1] == 0:
-        raise ValueError("all queries were recorded at the same moment; use poisson or constant")
-    stretch = ((n - 1) * 1e6 / rate_qps) / float(offsets[-1])
-    return _whole(offsets * stretch)
+def _gamma(argument: str, burstiness: float) -> ArrivalProcess:
+    return Renewal(burstiness)
 
 
-ARRIVAL_PROCESSES: Final[dict[str, ArrivalProcess]] = {
-    "constant": constant,
-    "poisson": poisson,
-    "recorded": recorded,
+def _recorded(argument: str, burstiness: float) -> ArrivalProcess:
+    return Recorded()
+
+
+def _file(argument: str, burstiness: float) -> ArrivalProcess:
+    return Recorded(tuple(read_delays(Path(argument))))
+
+
+ARRIVAL_PROCESSES: Final[dict[str, ArrivalForm]] = {
+    "constant": ArrivalForm("constant", "needed", _constant),
+    "poisson": ArrivalForm("poisson", "needed", _poisson),
+    "gamma": ArrivalForm("gamma", "needed", _gamma, bursty=True),
+    "recorded": ArrivalForm("recorded", "scales", _recorded),
+    "file": ArrivalForm("file:PATH", "scales", _file),
+    "ramp": ArrivalForm("ramp:1..20/60s", "own", parse_profile, bursty=True),
+    "step": ArrivalForm("step:5x30s,10x30s", "own", parse_profile, bursty=True),
 }
 
 
-def arrival_process(name: str) -> ArrivalProcess:
-    """The process of this name. Raises ValueError that lists the choices."""
-    if name not in ARRIVAL_PROCESSES:
-        choices = ", ".join(ARRIVAL_PROCESSES)
-        raise ValueError(f"arrival process {name!r} is not one of {choices}")
-    return ARRIVAL_PROCESSES[name]
+def arrival_form(text: str) -> ArrivalForm:
+    """The kind of arrivals that a text names. Raises ValueError that lists the choices."""
+    name, colon, argument = text.partition(":")
+    form = ARRIVAL_PROCESSES.get(name)
+    if form is None:
+        choices = ", ".join(form.syntax for form in ARRIVAL_PROCESSES.values())
+        raise ValueError(f"arrival process {text!r} is not one of {choices}")
+    if (":" in form.syntax) != bool(colon and argument):
+        raise ValueError(f"arrival process {text!r} is to be written {form.syntax}")
+    return form
 
 
-def _whole(times_us: npt.NDArray[np.floating]) -> OffsetsUs:
-    rounded: OffsetsUs = np.rint(times_us).astype(np.int64)
-    return rounded
+def arrival_process(text: str, burstiness: float = 1.0) -> ArrivalProcess:
+    """The process that ``text`` names, such as ``poisson`` or ``ramp:1..20/60s``.
 
+    ``burstiness`` is the shape of the gaps' gamma distribution: 1 as in a Poisson process, below
+    it bursty, above it more even, infinity without any chance.
 
-def _check(n: int, rate_qps: float) -> None:
-    if n < 0:
-        raise ValueError(f"n is {n}; it must be 0 or more")
-    if not (math.isfinite(rate_qps) and rate_qps > 0):
-        raise ValueError(f"rate_qps is {rate_qps}; it must be above 0")
+    Raises:
+        ValueError: no such process, or not written as it is to be; the choices are listed.
+        ImportFailed, DiskError: a file of delays that cannot be read.
+    """
+    form = arrival_form(text)
+    if burstiness != 1 and not form.bursty:
+        bursty = ", ".join(name for name, form in ARRIVAL_PROCESSES.items() if form.bursty)
+        raise ValueError(f"burstiness is for {bursty} only, and has no meaning for {text}")
+    if not burstiness > 0:
+        raise ValueError(f"burstiness is {burstiness}; it must be above 0 (1 is Poisson)")
+    return form.build(text.partition(":")[2], burstiness)

@@ -9,6 +9,9 @@ from typing import Any, Final
 import click
 from click.core import ParameterSource
 
+from s2l.collecting_crawl import crawl_with
+from s2l.collecting_options import Scale, scale_options
+from s2l.collecting_run import Outcome
 from s2l.collectors.page_reader import BrowserMode
 from s2l.collectors.searching.registry import SEARCH_PROVIDERS
 from s2l.commands.collect_ann import ann
@@ -95,6 +98,7 @@ collect.add_command(ann)
 )
 @click.option("--speed", type=POSITIVE, default=1.0, help="Divides the demo site's latencies.")
 @click.option("--seed", type=int, default=0, help="Of the demo site's latencies.")
+@scale_options
 @click.option("--licence", help="Licence of the text collected; default: that of the demo site.")
 @click.option("--out", type=_PATH, help="Folder of the trace.")
 @click.option(
@@ -112,6 +116,8 @@ def crawl(
     cache: Path | None,
     search: str,
     search_urls: tuple[str, ...],
+    workers: int,
+    ray_address: str | None,
     **given: Any,
 ) -> int:
     """Search and crawl for every question; without options, the shipped ones on the demo site."""
@@ -126,7 +132,10 @@ def crawl(
     chosen = read_questions(questions or shipped_questions())[:n_queries]
     path = out or new_folder(TRACES, "crawl")
     licence = licence or (LICENCE_DEMO if options.is_demo else "unknown")
-    return _run(path, crawl_into(path, chosen, options, licence=licence))
+    scale = Scale(workers, ray_address)
+    if scale.is_one:
+        return _run(path, crawl_into(path, chosen, options, licence=licence))
+    return _run(path, _scaled(path, crawl_with(scale, path, chosen, options, licence=licence)))
 
 
 def _check_alone(context: click.Context, name: str) -> None:
@@ -169,6 +178,13 @@ def _run(path: Path, crawling: Coroutine[Any, Any, bool]) -> int:
         return say_what_was_collected(path)
     say(f"interrupted; go on with: s2l collect crawl --resume {path}")
     return INTERRUPTED
+
+
+async def _scaled(path: Path, crawling: Coroutine[Any, Any, Outcome]) -> bool:
+    """Whether it was finished. Raises click.ClickException where a worker was lost."""
+    outcome = await crawling
+    outcome.check(f"s2l collect crawl --resume {path}")
+    return outcome.finished
 
 
 def say_what_was_collected(path: Path) -> int:

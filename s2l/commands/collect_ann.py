@@ -9,8 +9,10 @@ import click
 from click.core import ParameterSource
 from platformdirs import user_cache_path
 
-from s2l.ann_capture import ann_into, open_ann
+from s2l.ann_capture import Opened, ann_into, open_ann
 from s2l.ann_options import AnnOptions
+from s2l.collecting_ann import ann_with
+from s2l.collecting_options import Scale, scale_options
 from s2l.collectors.ann.embedder import PACKAGED
 from s2l.collectors.ann.index_settings import IndexSettings, SearchSettings
 from s2l.collectors.ann.indexes.registry import INDEX_KINDS
@@ -23,6 +25,7 @@ from s2l.progress import say
 from s2l.workloads.errors import TraceError
 from s2l.workloads.info import describe
 from s2l.workloads.manifest import MANIFEST, decode_manifest
+from s2l.workloads.query import Query
 from s2l.workloads.questions import read_questions
 from s2l.workloads.trace import Trace
 
@@ -78,7 +81,8 @@ _OF_KIND: Final = {
 @click.option("--time-scale", type=POSITIVE, help="Stretch all times by this factor (1 or more).")
 @click.option("--gaps", type=click.Choice(list(GAPS)), help="Stretch to published gaps, by seed.")
 @click.option("--concurrency", type=_COUNT, default=8, show_default=True, help="Questions at once.")
-@click.option("--workers", type=_COUNT, help="Searches at once. [all cores but one; 1 with --gpu]")
+@click.option("--searches", type=_COUNT, help="Searches at once. [all cores but one; 1 with --gpu]")
+@scale_options
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the index and the gaps.")
 @click.option("--cache", type=_PATH, help="Folder of embeddings and indexes. [the user's cache]")
 @click.option("--licence", help="Licence of the text; default: that of the trace it is from.")
@@ -97,16 +101,36 @@ def ann(context: click.Context, /, questions: Path | None, out: Path | None, **g
     path = out or new_folder(TRACES, "ann")
     if path.exists() and (path.is_file() or any(path.iterdir())):
         raise click.UsageError(f"{path}: there already; name a new folder for the trace")
-    opened = open_ann(chosen, options)
     licence = given["licence"] or _licence(corpus)
+    scale = Scale(given["workers"], given["ray_address"])
+    opened = open_ann(chosen, options)
     try:
-        finished = asyncio.run(ann_into(path, chosen, opened, options, licence=licence))
+        if scale.is_one:
+            finished = asyncio.run(ann_into(path, chosen, opened, options, licence=licence))
+        else:
+            finished = _scaled(scale, path, chosen, opened, options, licence)
     except asyncio.CancelledError:
         finished = False
     if finished:
         return _say_what_was_collected(path)
     say(f"interrupted; keep what was captured with: s2l dataset recover {path}")
     return INTERRUPTED
+
+
+def _scaled(
+    scale: Scale,
+    path: Path,
+    queries: list[Query],
+    opened: Opened,
+    options: AnnOptions,
+    licence: str,
+) -> bool:
+    """Whether it was finished. Raises click.ClickException where a worker was lost."""
+    outcome = asyncio.run(
+        ann_with(scale, path, queries, options, collector=opened.collector, licence=licence)
+    )
+    outcome.check(f"s2l dataset recover {path}")
+    return outcome.finished
 
 
 def newest_crawl(parent: Path) -> Path:
@@ -146,7 +170,7 @@ def _options(corpus: Path, given: dict[str, Any]) -> AnnOptions:
         passages=PassageSettings(given["passage_tokens"], given["overlap_tokens"]),
         indexed=IndexSettings(**_given(given, indexed)),
         search=SearchSettings(**_given(given, search)),
-        workers=given["workers"] or (1 if given["gpu"] else spare),
+        searches=given["searches"] or (1 if given["gpu"] else spare),
         **{name: given[name] for name in same},
     )
 

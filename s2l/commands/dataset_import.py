@@ -1,5 +1,6 @@
 """``s2l dataset import``"""
 
+import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,6 +9,9 @@ import click
 import msgspec
 
 from s2l import __version__
+from s2l.collecting_import import ImportRequest, import_with
+from s2l.collecting_options import Scale, scale_options
+from s2l.collecting_run import Display
 from s2l.folders import TRACES, new_folder
 from s2l.parameters import TOKENIZER
 from s2l.progress import bar, say
@@ -50,6 +54,7 @@ _STEPS = 100
     show_default=True,
     help="Time between passages, for formats that do not say when they came.",
 )
+@scale_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 def import_dataset(
     source: Path,
@@ -63,17 +68,35 @@ def import_dataset(
     arrival: str,
     delays: Path | None,
     passage_gap_ms: float,
+    workers: int,
+    ray_address: str | None,
     as_json: bool,
 ) -> None:
     """Import a trace of another kind; texts that it lacks are made, as long as it says."""
-    texts = text_maker(seed, token_counter(tokenizer))
     path = out or new_folder(TRACES, fmt)
     provenance = Provenance(name or source.resolve().name, __version__, licence, seed)
     options = ImportOptions(arrival, delays, round(passage_gap_ms * 1000))
-    log = ImportLog(strict=strict)
-    with _progress() as log.tell:
-        manifest = import_trace(source, FORMATS[fmt], path, texts, provenance, options, log)
+    request = ImportRequest(source, fmt, provenance, options, tokenizer, strict)
+    scale = Scale(workers, ray_address)
+    with _progress() as tell:
+        if scale.is_one:
+            manifest, log = _import(request, path, tell)
+        else:
+            manifest, log = asyncio.run(import_with(scale, request, path, _shown_by(tell)))
     _conclude(path, manifest, log, as_json)
+
+
+def _import(
+    request: ImportRequest, path: Path, tell: Callable[[int, int], None]
+) -> tuple[Manifest, ImportLog]:
+    texts = text_maker(request.provenance.seed, token_counter(request.tokenizer))
+    log = ImportLog(strict=request.strict, tell=tell)
+    args = (request.source, FORMATS[request.format], path, texts, request.provenance)
+    return import_trace(*args, request.options, log), log
+
+
+def _shown_by(tell: Callable[[int, int], None]) -> Display:
+    return lambda capture: lambda state: tell(state.done, state.total)
 
 
 @contextmanager

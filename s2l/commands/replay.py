@@ -1,84 +1,72 @@
 """``s2l replay``"""
 
-import asyncio
-import os
-import sys
-from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import click
+import msgspec
 
-from s2l.commands.report import report_on
-from s2l.commands.serve import API_KEY_VARIABLE, embedded_server, model_to_serve
+from s2l.calibrating import Calibration
 from s2l.exits import FAILED, INTERRUPTED, NOT_VALID
-from s2l.folders import RUNS, new_folder
+from s2l.folders import RUNS, new_folder, unused
+from s2l.json_events import STDOUT, JsonEvents
 from s2l.named_trace import opened_trace
-from s2l.parameters import POSITIVE, SERVER_URL
-from s2l.progress import Bar, bar, console, say
-from s2l.replayer.document_order import ORDERS
-from s2l.replayer.experiment import Experiment, Observer
+from s2l.parameters import POSITIVE
+from s2l.progress import console, say
+from s2l.replay_options import REQUESTS, TARGET, WORKLOAD, with_options
+from s2l.replay_parameters import DURATION, MOMENTS, REQUEST_SLO
+from s2l.replay_request import (
+    EMBEDDED_CONTEXT_TOKENS,
+    check_closed_loop,
+    options_of,
+    rate_of,
+    target_of,
+)
 from s2l.replayer.options import ReplayOptions
-from s2l.replayer.record import RequestRecord
 from s2l.replayer.run import RunInfo
-from s2l.reports.summary import summary_json
-from s2l.reports.terminal import print_summary
-from s2l.serving_adapter.adapters import ADAPTERS
-from s2l.serving_adapter.base import ServingAdapter
-from s2l.workloads.arrival_process import ARRIVAL_PROCESSES
+from s2l.replaying import cut_short, plan_only, replay_into, run_interruptibly
+from s2l.target import Target, server_at
 from s2l.workloads.trace import Trace
 
-EMBEDDED_QPS = 0.2
-EMBEDDED_CONTEXT_TOKENS = 600
-"""What the embedded model can do on two cores: some 700 tokens of prefill a second."""
+__all__ = ["EMBEDDED_CONTEXT_TOKENS", "conclude", "replay", "replay_into", "server_at"]
+
+_COUNT = click.IntRange(1)
 
 
 @click.command()
 @click.argument("trace", required=False)
 @click.option("--qps", type=POSITIVE, help="Queries per second.  [default: 0.2 when embedded]")
+@click.option("--concurrency", type=_COUNT, help="Instead of a rate: always so many under way.")
 @click.option(
-    "--arrivals",
-    type=click.Choice(sorted(ARRIVAL_PROCESSES)),
-    default="poisson",
-    show_default=True,
-    help="When queries start; recorded without --qps keeps the trace's own times.",
+    "--queries",
+    "n_queries",
+    type=_COUNT,
+    help="Requests; queries are used again where the trace has fewer.  [default: each once]",
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
-@click.option("--time-scale", type=POSITIVE, default=1.0, help="Multiplies retrieval times.")
-@click.option("--queries", "n_queries", type=click.IntRange(1), help="Only the first N queries.")
-@click.option("--max-tokens", type=click.IntRange(1), default=32, show_default=True)
+@click.option("--duration", "duration_s", type=DURATION, help="No starts after so long.")
+@click.option("--repeat", type=_COUNT, default=1, show_default=True, help="All of it so often.")
 @click.option(
-    "--context-tokens",
-    type=click.IntRange(1),
-    help="Cut each query's context to so many.  [default: 600 when embedded]",
+    "--answer-at",
+    type=MOMENTS,
+    default=(),
+    help="When the question is asked, a pass for each: 25%,50%,100% of the retrieval, or 2s.",
 )
-@click.option(
-    "--delivery", type=click.Choice(["stream", "wait", "both"]), default="both", show_default=True
-)
-@click.option(
-    "--order",
-    type=click.Choice(sorted(ORDERS)),
-    default="score",
-    show_default=True,
-    help="Where documents stand in a context that is replaced: best first, kept in place, or last.",
-)
-@click.option("--target", type=SERVER_URL, help="A running server; default: the embedded engine.")
-@click.option("--warmup", type=click.IntRange(0), default=2, show_default=True)
-@click.option("--timeout", "timeout_s", type=POSITIVE, default=300.0, show_default=True)
+@click.option("--deadline", type=MOMENTS, help="As --answer-at, one moment: 2s.")
+@with_options(WORKLOAD, TARGET, REQUESTS)
+@click.option("--slo", type=REQUEST_SLO, help="Limits for goodput: ttft_s<500ms,tpot_s<50ms.")
+@click.option("--dry-run", is_flag=True, help="Print the plan and send nothing of it.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the run.")
 @click.option("--strict", is_flag=True, help="Exit code 3 when the run is not valid.")
 @click.option("--json", "as_json", is_flag=True, help="The figures as JSON on standard output.")
+@click.option("--json-events", help="A file (- is standard output) for progress, one JSON a line.")
 def replay(
     trace: str | None,
-    qps: float | None,
-    arrivals: str,
-    target: str | None,
-    context_tokens: int | None,
+    dry_run: bool,
     out: Path | None,
     strict: bool,
     as_json: bool,
-    **others: object,
+    json_events: str | None,
+    **given: Any,
 ) -> int:
     """Replay a trace and report.
 
@@ -87,105 +75,116 @@ def replay(
 
     The server's API key, where it needs one, is read from S2L_API_KEY.
     """
-    if qps is None and arrivals != "recorded":
-        if target is not None:
-            raise click.UsageError("--target needs --qps, or --arrivals recorded")
-        qps = EMBEDDED_QPS
-    if target is None and context_tokens is None:
-        context_tokens = EMBEDDED_CONTEXT_TOKENS
-    options = ReplayOptions(
-        rate_qps=qps,
-        arrivals=arrivals,
-        context_tokens=context_tokens,
-        **others,  # type: ignore[arg-type]
-    )
+    if as_json and json_events == STDOUT:
+        raise click.UsageError("--json and --json-events - both want standard output; choose one")
+    target = target_of(given)
+    options = _options(given, target)
     opened = opened_trace(trace)
-    path = out or new_folder(RUNS, "replay")
-    info = asyncio.run(_replay(path, opened, options, target))
-    return conclude(path, info, strict=strict, as_json=as_json)
+    if dry_run:
+        return _dry_run(opened, options, target, as_json=as_json)
+    path = new_folder(RUNS, "replay")
+    if out is not None:
+        path = unused(out, "run.json", advice="name another folder")
+    events = None if json_events is None else JsonEvents(json_events)
+    try:
+        info = run_interruptibly(
+            _replay(path, opened, options, target, events, calibrate=given["calibrate"])
+        )
+        return conclude(path, info, strict=strict, as_json=as_json, events=events)
+    finally:
+        if events is not None:
+            events.close()
 
 
-async def _replay(path: Path, trace: Trace, options: ReplayOptions, target: str | None) -> RunInfo:
-    async with server_at(target) as url:
-        return await replay_into(path, trace, options, url, embedded=target is None)
+def _options(given: dict[str, Any], target: Target) -> ReplayOptions:
+    if given["deadline"] is not None:
+        if given["answer_at"]:
+            raise click.UsageError("--deadline is one moment of --answer-at; give one of them")
+        given["answer_at"] = given["deadline"]
+    qps, arrivals = given["qps"], given["arrivals"]
+    if given["concurrency"] is not None:
+        check_closed_loop(qps, arrivals, given["burstiness"])
+        return options_of({**given, "rate_qps": None}, target)
+    return options_of({**given, "rate_qps": rate_of(qps, arrivals, target)}, target)
 
 
-@asynccontextmanager
-async def server_at(target: str | None) -> AsyncIterator[str]:
-    """The address of the target, or of an engine that is started for it."""
-    if target is not None:
-        yield target
-        return
-    model = await asyncio.to_thread(model_to_serve, None)
-    async with embedded_server(model) as server:
-        yield server.url
-
-
-async def replay_into(
-    path: Path, trace: Trace, options: ReplayOptions, url: str, *, embedded: bool
+async def _replay(
+    path: Path,
+    trace: Trace,
+    options: ReplayOptions,
+    target: Target,
+    events: JsonEvents | None,
+    *,
+    calibrate: bool | None,
 ) -> RunInfo:
-    """Replay against the server at ``url`` into a run folder, with progress."""
-    async with adapter_for(url) as adapter:
-        with _Display() as display:
-            experiment = Experiment(
-                trace,
-                adapter,
-                options,
-                url=url,
-                embedded=embedded,
-                command=["s2l", *sys.argv[1:]],
-                observer=display.observer,
-            )
-            say(f"replaying {trace.path} against {url}")
-            return await experiment.run(path)
+    async with server_at(target.url) as url:
+        return await replay_into(
+            path,
+            trace,
+            options,
+            url,
+            embedded=target.url is None,
+            target=target,
+            calibration=Calibration(calibrate),
+            events=events,
+        )
 
 
-def adapter_for(url: str) -> ServingAdapter:
-    """A client for the server at this address."""
-    return ADAPTERS["realtime"](url, api_key=os.environ.get(API_KEY_VARIABLE))
+def _dry_run(trace: Trace, options: ReplayOptions, target: Target, *, as_json: bool) -> int:
+    async def planned() -> Any:
+        async with server_at(target.url) as url:
+            return await plan_only(trace, options, url, embedded=target.url is None, target=target)
+
+    plan = run_interruptibly(planned())
+    if as_json:
+        click.echo(msgspec.json.encode(plan))
+    else:
+        for line in plan.lines():
+            click.echo(line)
+    return 0
 
 
-def conclude(path: Path, info: RunInfo, *, strict: bool, as_json: bool) -> int:
+def conclude(
+    path: Path,
+    info: RunInfo,
+    *,
+    strict: bool,
+    as_json: bool,
+    events: JsonEvents | None = None,
+) -> int:
     """Print what came out, write the report, and say how it ended by the exit code."""
+    # Charts take a second to import, which is not to stand before the first request.
+    from s2l.commands.report import report_on
+    from s2l.reports.summary import summary_json
+    from s2l.reports.terminal import print_summary
+
     summary, report = report_on(path)
     print_summary(summary, console)
     if as_json:
         click.echo(summary_json(summary))
     say(f"run: {path}\nreport: {report}")
+    code = _exit_code(info, strict=strict)
+    if events is not None:
+        for finding in info.validity.findings:
+            events.finding(finding.check, finding.severity, finding.text)
+        events.finished(
+            run=str(path),
+            report=str(report),
+            verdict=info.validity.verdict,
+            counts=msgspec.to_builtins(info.counts),
+            interrupted=info.interrupted,
+            exit_code=code,
+        )
     if info.interrupted:
-        say("interrupted: what was measured until then is kept")
+        say(f"{cut_short(info) or 'interrupted'}: what was measured until then is kept")
+    return code
+
+
+def _exit_code(info: RunInfo, *, strict: bool) -> int:
+    if cut_short(info) is not None:
+        return FAILED
+    if info.interrupted:
         return INTERRUPTED
     if info.counts.succeeded == 0:
         return FAILED
     return NOT_VALID if strict and info.validity.verdict != "valid" else 0
-
-
-@dataclass
-class _Display:
-    """A bar for each pass."""
-
-    _stack: ExitStack = field(default_factory=ExitStack)
-    _bar: Bar | None = None
-
-    def __enter__(self) -> "_Display":
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._stack.close()
-
-    @property
-    def observer(self) -> Observer:
-        return Observer(on_stage=lambda s: say(f"{s} ..."), on_pass=self._begin, on_end=self._end)
-
-    def _begin(self, delivery: str, total: int) -> None:
-        self._stack.close()
-        self._bar = self._stack.enter_context(bar(f"{delivery:<6}", total))
-
-    def _end(self, record: RequestRecord) -> None:
-        if self._bar is None:
-            return
-        if record.succeeded and record.token_us:
-            ttft_s = (record.token_us[0] - record.context_intended_us) / 1e6
-            self._bar.advance(f"TTFT {ttft_s:.2f} s")
-        else:
-            self._bar.advance(record.error_type or "no text")

@@ -9,9 +9,11 @@ from s2l.foreground import run_until_interrupted
 from s2l.progress import say
 from s2l.serving_adapter.embedded.model import Model, is_prepared, named, prepare
 from s2l.serving_adapter.embedded.server import EmbeddedServer, EngineOptions, check_installed
+from s2l.serving_adapter.realtime.prefill_mode import PREFILL_MODES
 
 API_KEY_VARIABLE = "S2L_API_KEY"
 DEFAULTS = EngineOptions()
+SCHEDULING_POLICIES = ("fcfs", "priority")
 
 
 def model_to_serve(name: str | None) -> Model:
@@ -44,6 +46,21 @@ def embedded_server(model: Model, options: EngineOptions | None = None) -> Embed
 @click.option(
     "--kv-cache-gib", type=click.IntRange(1), default=DEFAULTS.kv_cache_gib, show_default=True
 )
+@click.option(
+    "--prefill",
+    type=click.Choice(list(PREFILL_MODES)),
+    default=DEFAULTS.prefill,
+    show_default=True,
+    help="How context is prefilled while more of it may come: by engine sessions, by requests that "
+    "warm the prefix cache, or by whichever there is room for.",
+)
+@click.option(
+    "--scheduling-policy",
+    type=click.Choice(SCHEDULING_POLICIES),
+    default=DEFAULTS.scheduling_policy,
+    show_default=True,
+    help="vLLM's; with priority, early prefill yields to whatever can be answered.",
+)
 def serve(
     model: str | None,
     vllm_arguments: tuple[str, ...],
@@ -52,6 +69,8 @@ def serve(
     dtype: str,
     max_model_len: int,
     kv_cache_gib: int,
+    prefill: str,
+    scheduling_policy: str,
 ) -> int:
     """Start stock vLLM with the Realtime endpoint, until Ctrl-C.
 
@@ -65,6 +84,8 @@ def serve(
         max_model_len=max_model_len,
         kv_cache_gib=kv_cache_gib,
         api_key=os.environ.get(API_KEY_VARIABLE),
+        prefill=prefill,
+        scheduling_policy=scheduling_policy,
         extra=vllm_arguments,
     )
     return run_until_interrupted(_serve(model_to_serve(model), options))

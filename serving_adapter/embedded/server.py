@@ -16,6 +16,7 @@ import aiohttp
 from platformdirs import user_cache_path
 
 from s2l.serving_adapter.embedded.model import INSTALL_CPU, Model
+from s2l.serving_adapter.realtime.prefill_mode import PREFILL_VARIABLE
 
 START_TIMEOUT_S: Final = 600.0
 STOP_TIMEOUT_S: Final = 20.0
@@ -31,7 +32,7 @@ class EngineError(Exception):
 class EngineOptions:
     """How vLLM is started. The defaults fit the packaged model on two cores.
 
-    ``extra`` is handed to vLLM as it is.
+    ``prefill`` names a mode of ``realtime/prefill_mode.py``; ``extra`` is handed to vLLM as it is.
     """
 
     host: str = "127.0.0.1"
@@ -41,6 +42,8 @@ class EngineOptions:
     kv_cache_gib: int = 2
     block_size: int = 32
     api_key: str | None = None
+    prefill: str = "auto"
+    scheduling_policy: str = "priority"
     extra: Sequence[str] = ()
 
     def arguments(self, model: Model, port: int) -> list[str]:
@@ -49,6 +52,7 @@ class EngineOptions:
             *("--model", model.source, "--served-model-name", model.served_name),
             *("--host", self.host, "--port", str(port), "--dtype", self.dtype),
             *("--max-model-len", str(self.max_model_len), "--block-size", str(self.block_size)),
+            *("--scheduling-policy", self.scheduling_policy),
             *("--enforce-eager", "--disable-uvicorn-access-log"),
             *self.extra,
         ]
@@ -57,6 +61,7 @@ class EngineOptions:
         """The child's environment: this one's, with what the server needs."""
         own = {
             "VLLM_PLUGINS": "s2l",
+            PREFILL_VARIABLE: self.prefill,
             "VLLM_CPU_KVCACHE_SPACE": str(self.kv_cache_gib),
             "VLLM_NO_USAGE_STATS": "1",
             "PYTHONUNBUFFERED": "1",

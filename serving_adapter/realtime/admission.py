@@ -138,7 +138,7 @@ class Admission:
         if (leave := claim.leave) is None:
             return
         claim.leave = None
-        self._ended(leave, None)
+        self._ended(claim, leave, None)
         if leave.start:
             self._ledger.hold(claim.holding, leave.start)
             self._idle[claim] = None
@@ -146,12 +146,15 @@ class Admission:
             self._close(claim, leave.warm_tokens)
         self.grant()
 
-    def prefilled(self, claim: Claim) -> None:
-        """The early chunk that the claim had leave for is done."""
+    def prefilled(self, claim: Claim, cached_tokens: int) -> None:
+        """The early chunk that the claim had leave for is done; its request found so many tokens in
+        the prefix cache."""
         leave, claim.leave = claim.leave, None
         assert leave is not None
         now_s = asyncio.get_running_loop().time()
-        self._ended(leave, now_s - claim.moved_s)
+        # A chunk of which more was there than was known says nothing of the engine's speed.
+        as_known = leave.start > 0 or cached_tokens <= leave.end - leave.tokens
+        self._ended(claim, leave, now_s - claim.moved_s if as_known else None)
         claim.moved_s = now_s
         if leave.kind is Kind.SESSION:
             self._idle[claim] = None
@@ -165,13 +168,14 @@ class Admission:
             self._evict_down_to(0)
         if claim.urgent:
             self._set_urgent(claim, False)
+            self._answer_prefilled(claim)
             self.grant()
 
     def closed(self, claim: Claim, tokens: int) -> None:
         """The claim's engine request, which held ``tokens``, is over and its blocks are free."""
         leave, claim.leave, claim.ask = claim.leave, None, None
         if leave is not None:
-            self._ended(leave, None)
+            self._ended(claim, leave, None)
         self._early.pop(claim, None)
         if claim.open:
             self._close(claim, tokens if self._prefix_cache else 0)
@@ -327,9 +331,14 @@ class Admission:
         claim.cold = False
         claim.wake()
 
-    def _ended(self, leave: Leave, seconds: float | None) -> None:
+    def _ended(self, claim: Claim, leave: Leave, seconds: float | None) -> None:
+        self._answer_prefilled(claim)
         if leave.kind is not Kind.ANSWER:
             self._gate.ended(leave.tokens, seconds)
+
+    def _answer_prefilled(self, claim: Claim) -> None:
+        self._answer_tokens -= claim.answer_tokens
+        claim.answer_tokens = 0
 
     def _close(self, claim: Claim, warm_tokens: int) -> None:
         self._ledger.close(claim.holding, warm_tokens)
@@ -348,17 +357,12 @@ class Admission:
     def _set_urgent(self, claim: Claim, urgent: bool) -> None:
         self._urgent += urgent - claim.urgent
         claim.urgent = urgent
-        if not urgent:
-            self._answer_tokens -= claim.answer_tokens
-            claim.answer_tokens = 0
 
 
-def _promise(claim: Claim) -> tuple[bool, int, int, int]:
+def _promise(claim: Claim) -> tuple[bool, int, int]:
     """Whose early prefill is done first: what is new before what was lost, what was never replaced
-    before what may be replaced again, the least work first, then the oldest."""
-    assert claim.ask is not None
-    work = claim.ask.end - max(claim.ask.start, claim.ask.kept)
-    return not _grows(claim), claim.changes, work, claim.number
+    before what may be replaced again, then the oldest."""
+    return not _grows(claim), claim.changes, claim.number
 
 
 def _grows(claim: Claim) -> bool:

@@ -53,8 +53,8 @@ class Claim:
     ``leave`` is what it may hand out, or has in the engine; ``open`` is whether it has an engine
     request; ``evicted`` asks it to abort that request; ``cold`` says that what past requests left
     of it is gone; ``urgent`` that it is complete and has no token yet; ``changes`` counts how often
-    prefilled context was replaced; ``answer_tokens`` is what the engine has to prefill of a complete
-    one; ``moved_s`` is when it last advanced, or began to wait.
+    prefilled context was replaced; ``answer_tokens`` is what the engine has to prefill of it now
+    that it is complete; ``moved_s`` is when it last advanced, or began to wait.
     """
 
     number: int

@@ -17,7 +17,8 @@ MIN_TOKENS: Final = 64
 """Less than this is not worth an engine step of its own."""
 
 START_TOKENS_PER_S: Final = 1024.0
-DECAY: Final = 0.9
+LEARNING: Final = 0.3
+"""Weight of the newest chunk in what the engine's speed is taken to be."""
 
 
 class Gate(Protocol):
@@ -58,8 +59,8 @@ class EarlyGate:
     """Learns how fast the engine prefills from how long early chunks take.
 
     ``others_wait_s`` says how long the first of the requests that came to the engine by other doors
-    waits for a token (None: there is none): early prefill yields to them too. The speed is the best
-    seen lately, since a chunk that waits its turn says nothing of it.
+    waits for a token (None: there is none): early prefill yields to them too. A chunk that had
+    to wait its turn makes the speed seem lower than it is, which errs on the careful side.
     """
 
     def __init__(self, others_wait_s: Callable[[], float | None] = lambda: None) -> None:
@@ -88,5 +89,5 @@ class EarlyGate:
         """They are done, all that was in flight meanwhile in that time at most."""
         if seconds and tokens >= MIN_TOKENS:
             seen = self._in_flight / seconds
-            self._tokens_per_s = max(seen, DECAY * self._tokens_per_s)
+            self._tokens_per_s += LEARNING * (seen - self._tokens_per_s)
         self._in_flight -= tokens

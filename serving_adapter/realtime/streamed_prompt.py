@@ -186,7 +186,7 @@ class StreamedPrompt:
             self._steps.put_nowait(step)
         elif step.finish_reason is not None:  # the token of an intermediate chunk is no answer
             run.prefilled = len(run.sent)
-            self._admission.prefilled(claim)
+            self._admission.prefilled(claim, step.cached_tokens)
             self._on_prefilled(common_prefix(run.sent, self._tokens))
             run.chunk_done.set()
 

@@ -171,8 +171,8 @@ async def test_a_request_that_hangs_times_out(trace: Trace, tmp_path: Path) -> N
 async def test_what_cannot_be_replayed_is_said_before_anything_is_sent(
     trace: Trace, tmp_path: Path
 ) -> None:
-    with pytest.raises(PlanError, match="has only 4"):
-        await _replay(trace, tmp_path / "run", replace(OPTIONS, n_queries=9))
+    with pytest.raises(PlanError, match="write 25%, 2s or 500ms"):
+        await _replay(trace, tmp_path / "run", replace(OPTIONS, answer_at=("soon",)))
     small = MockEngine(FAST, max_model_len=600)
     with pytest.raises(PlanError, match="use --context-tokens 84 or less"):
         await _replay(trace, tmp_path / "run", OPTIONS, small)

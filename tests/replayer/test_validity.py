@@ -4,13 +4,16 @@ from dataclasses import replace
 
 import pytest
 
+from s2l.replayer.circumstances import Circumstances
 from s2l.replayer.monitor import ClientSample
-from s2l.replayer.record import ChunkRecord, RequestRecord
-from s2l.replayer.run import Validity
-from s2l.replayer.validity import count, judge
+from s2l.replayer.record import ChunkSend, QuerySend, RequestRecord
+from s2l.replayer.run import Finding, Validity
+from s2l.replayer.tally import ClientTally, PassTally, count
+from s2l.replayer.validity import judge
 from s2l.serving_adapter.base import Usage
 
 START_US, DUE_US = 1_000_000, 2_000_000
+APART = Circumstances(caches_separate=True)
 
 
 def _record(
@@ -24,18 +27,18 @@ def _record(
     ttft_us: int = 100_000,
     end_us: int | None = None,
 ) -> RequestRecord:
-    offset = number * 1_000_000
-    due = DUE_US + offset
-    chunk = ChunkRecord(0, "append", due, due, 10, sent_us=due + chunk_lag_us)
+    start = START_US + number * 1_000_000
+    due = start + DUE_US - START_US
+    chunk = ChunkSend(0, "append", DUE_US - START_US, DUE_US - START_US, 10)
     return RequestRecord(
         request_id=f"{delivery}-{number}",
-        query_id=f"q{number}",
+        query=QuerySend(f"q{number}", DUE_US - START_US, (chunk,)),
         delivery=delivery,
+        number=number,
         rate=1.0,
-        start_intended_us=START_US + offset,
-        context_intended_us=due,
-        chunks=[chunk],
-        start_us=None if error_type == "unsent" else START_US + offset + start_lag_us,
+        start_intended_us=start,
+        start_us=None if error_type == "unsent" else start + start_lag_us,
+        sent_us=[due + chunk_lag_us],
         context_us=due,
         token_us=[due + ttft_us],
         end_us=end_us or due + ttft_us,
@@ -44,8 +47,29 @@ def _record(
     )
 
 
-def _verdict(records: list[RequestRecord], samples: list[ClientSample] | None = None) -> Validity:
-    return judge(records, samples or [], caches_separate=True)
+def _tallies(records: list[RequestRecord]) -> list[PassTally]:
+    tallies: dict[str, PassTally] = {}
+    for record in records:
+        tally = tallies.setdefault(record.delivery, PassTally(record.delivery, record.delivery))
+        tally.planned += 1
+        if record.sent:
+            tally.add(record)
+    return list(tallies.values())
+
+
+def _client(samples: list[ClientSample]) -> ClientTally:
+    tally = ClientTally()
+    for sample in samples:
+        tally.add(sample)
+    return tally
+
+
+def _verdict(
+    records: list[RequestRecord],
+    samples: list[ClientSample] | None = None,
+    known: Circumstances = APART,
+) -> Validity:
+    return judge(_tallies(records), [_client(samples or [])], known)
 
 
 def _checks(validity: Validity) -> dict[str, str]:
@@ -71,9 +95,9 @@ def test_lag_limits(lag_us: int, severity: str | None) -> None:
 def test_slow_answers_allow_for_lag_of_one_percent() -> None:
     slow = [_record(n, start_lag_us=9_000, ttft_us=1_000_000) for n in range(10)]
     assert _verdict(slow).verdict == "valid"
-    assert (
-        _verdict([replace(r, token_us=[DUE_US + 800_000]) for r in slow[:1]]).verdict == "degraded"
-    )
+    for record in slow:
+        record.token_us = [record.context_intended_us + 800_000]
+    assert _verdict(slow).verdict == "degraded"
 
 
 @pytest.mark.parametrize(("failed", "severity"), [(1, None), (2, "degraded"), (11, "invalid")])
@@ -105,10 +129,20 @@ def test_a_warm_cache_is_detected() -> None:
     assert "found 32 tokens cached" in validity.findings[0].text
 
 
+def test_what_a_request_prefilled_itself_is_no_warm_cache() -> None:
+    """All of its context was sent at once, and the server began before it had read the question."""
+    record = _record(delivery="wait", usage=Usage(100, 90, 5))
+    record.prefilled_us = [record.token_us[0] - 20_000]
+    assert _checks(_verdict([record])) == {}
+    record.prefilled_us = [record.token_us[0] - 5]
+    assert _checks(_verdict([record])) == {"warm_cache": "invalid"}
+
+
 def test_caches_that_cannot_be_told_apart_are_said() -> None:
     unknown = [_record(delivery=d, usage=Usage(100, None, 5)) for d in ("wait", "stream")]
-    assert _checks(judge(unknown, [], caches_separate=False)) == {"warm_cache": "degraded"}
-    assert _checks(judge(unknown[:1], [], caches_separate=False)) == {}
+    shared = Circumstances(caches_separate=False)
+    assert _checks(_verdict(unknown, known=shared)) == {"warm_cache": "degraded"}
+    assert _checks(_verdict(unknown[:1], known=shared)) == {}
 
 
 def test_prompts_that_differ_between_deliveries_make_a_run_invalid() -> None:
@@ -119,7 +153,7 @@ def test_prompts_that_differ_between_deliveries_make_a_run_invalid() -> None:
 def test_a_saturated_server_is_named() -> None:
     """20 requests due a second apart, done 1.2 s apart; the first is due 1 s after it starts."""
     records = [_record(n, end_us=DUE_US + 500_000 + n * 1_200_000) for n in range(20)]
-    validity = judge(records, [], caches_separate=True, unloaded_s=0.5)
+    validity = _verdict(records, known=replace(APART, unloaded_s=0.5))
     assert _checks(validity) == {"saturated": "degraded"}
     # 20 in 1 + 22.8 + 0.5 s; the server could have done them in 1 + 19 + 0.5 s.
     assert "0.823 requests/s completed of 0.976 offered" in validity.findings[0].text
@@ -128,12 +162,59 @@ def test_a_saturated_server_is_named() -> None:
 
 def test_slow_answers_alone_are_no_saturation() -> None:
     steady = [_record(n, end_us=DUE_US + n * 1_000_000 + 3_000_000) for n in range(20)]
-    assert judge(steady, [], caches_separate=True, unloaded_s=2.5).verdict == "valid"
+    assert _verdict(steady, known=replace(APART, unloaded_s=2.5)).verdict == "valid"
     assert _verdict(steady).verdict == "valid"
 
 
 def test_counts_add_up() -> None:
     kinds = [None, "timeout", "timeout", "refused", "unsent"]
-    counts = count([_record(n, error_type=kind) for n, kind in enumerate(kinds)])
+    counts = count(_tallies([_record(n, error_type=kind) for n, kind in enumerate(kinds)]))
     assert (counts.planned, counts.sent, counts.succeeded, counts.unsent) == (5, 4, 1, 1)
     assert counts.failed == {"refused": 1, "timeout": 2}
+
+
+def test_clients_that_gave_up_as_asked_are_no_failures() -> None:
+    records = [_record(n, error_type="cancelled" if n < 5 else None) for n in range(10)]
+    assert _verdict(records).verdict == "valid"
+    assert count(_tallies(records)).failed == {"cancelled": 5}
+
+
+def test_no_free_file_is_said() -> None:
+    record = _record(error_type="connect")
+    record.error = "cannot connect: Too many open files"
+    records = [record, *(_record(n) for n in range(1, 200))]
+    assert _checks(_verdict(records)) == {"open_files": "invalid"}
+
+
+def test_waiting_for_a_turn_is_no_lag_of_the_client_but_is_said() -> None:
+    records = [_record(n, start_lag_us=900_000) for n in range(10)]
+    for record in records:
+        record.eligible_us = record.start_intended_us + 900_000
+    assert _checks(_verdict(records)) == {"held_back": "degraded"}
+
+
+@pytest.mark.parametrize(
+    ("known", "check", "severity"),
+    [
+        (replace(APART, settings_changed=("model",)), "settings", "invalid"),
+        (replace(APART, token_mismatch=0.03), "token_counts", "note"),
+        (replace(APART, token_mismatch=0.01), None, None),
+        (replace(APART, calibration={"lag_p99_ms": 6.0}), "calibration", "degraded"),
+        (replace(APART, calibration={"ttft_error_p99_ms": 0.5}), None, None),
+        (
+            replace(APART, remarks=(Finding(check="disk", severity="invalid", text="full"),)),
+            "disk",
+            "invalid",
+        ),
+    ],
+)
+def test_what_is_known_beside_the_requests(
+    known: Circumstances, check: str | None, severity: str | None
+) -> None:
+    found = _checks(_verdict([_record(n) for n in range(10)], known=known))
+    assert found == ({} if check is None else {check: severity})
+
+
+def test_a_closed_loop_offers_no_rate_to_fall_short_of() -> None:
+    records = [_record(n, end_us=DUE_US + 500_000 + n * 1_200_000) for n in range(20)]
+    assert _verdict(records, known=replace(APART, closed_loop=True)).verdict == "valid"

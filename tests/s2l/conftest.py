@@ -75,7 +75,7 @@ def program() -> str:
 @pytest.fixture
 def mock_url(tmp_path: Path) -> Iterator[str]:
     """A running ``s2l mock``."""
-    command = [str(S2L), "mock", "--port", "0", "--overhead-s", "0.002", "--tpot-s", "0.001"]
+    command = [str(S2L), "mock", "--port", "0", "--overhead-ms", "2", "--tpot-ms", "1"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         line = process.stderr.readline()

@@ -1,12 +1,9 @@
 """The commands as a user types them, on real parts: site, crawl, mock, replay, report."""
 
-import json
-import signal
-import subprocess
 from pathlib import Path
 
 from s2l.cli import COMMANDS
-from s2l.exits import FAILED, INTERRUPTED, NOT_VALID, known_errors
+from s2l.exits import FAILED, NOT_VALID, known_errors
 
 
 def test_help_lists_every_command(s2l) -> None:  # type: ignore[no-untyped-def]
@@ -60,31 +57,6 @@ def test_the_newest_trace_is_the_default(  # type: ignore[no-untyped-def]
     assert result.code == 0, result.err
     (trace,) = (tmp_path / "traces").iterdir()
     assert result.json()["info"]["trace"]["path"] == str(trace.relative_to(tmp_path))
-
-
-def test_interrupting_a_replay_keeps_what_was_measured(  # type: ignore[no-untyped-def]
-    s2l, program: str, crawled: Path, mock_url: str, tmp_path: Path
-) -> None:
-    run = tmp_path / "run"
-    command = [program, "replay", crawled, "--target", mock_url, "--qps", "2", "--out", run]
-    options = ["--time-scale", "0.05", "--delivery", "stream", "--arrivals", "constant"]
-    with subprocess.Popen(
-        [*map(str, command), *options], stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stderr is not None
-        for line in process.stderr:
-            if line.startswith("stream: 1/4"):
-                break
-        process.send_signal(signal.SIGINT)
-        rest = process.stderr.read()
-        assert process.wait(20) == INTERRUPTED
-    assert "what was measured until then is kept" in rest
-    # One request had ended; the last was to start 1.5 s after the first.
-    counts = json.loads((run / "run.json").read_text())["counts"]
-    assert counts["planned"] == counts["sent"] + counts["unsent"] == 4
-    assert counts["succeeded"] >= 1
-    assert counts["unsent"] >= 1
-    assert s2l("report", run).code == 0
 
 
 def test_strict_makes_an_invalid_run_exit_3(  # type: ignore[no-untyped-def]

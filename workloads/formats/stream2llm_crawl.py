@@ -51,7 +51,7 @@ class _Row:
 
 def read(source: Path, options: ImportOptions, log: ImportLog) -> Iterator[Record]:
     """One query a file, in the order of their numbers."""
-    files = _files(source)
+    files = query_files(source)
     log.expect(*(file for _, file in files))
     offsets = Offsets(options.delays)
     for number, file in files:
@@ -65,7 +65,8 @@ def read(source: Path, options: ImportOptions, log: ImportLog) -> Iterator[Recor
         yield from _records(Query(str(number), text, (), offsets.take()), rows)
 
 
-def _files(source: Path) -> list[tuple[int, Path]]:
+def query_files(source: Path) -> list[tuple[int, Path]]:
+    """The files of a folder with their numbers, in the order of these; or the one that is named."""
     if not source.is_dir():
         found = _NAME.fullmatch(source.name)
         return [(int(found[1]) if found else 0, source)]

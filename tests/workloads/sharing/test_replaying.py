@@ -14,7 +14,7 @@ S2L = str(Path(sys.executable).with_name("s2l"))
 def test_a_pinned_trace_of_the_hub_is_replayed(
     hub: Any, published: str, ready: Trace, tmp_path: Path
 ) -> None:
-    mock = [S2L, "mock", "--port", "0", "--overhead-s", "0.002", "--tpot-s", "0.001"]
+    mock = [S2L, "mock", "--port", "0", "--overhead-ms", "2", "--tpot-ms", "1"]
     with subprocess.Popen(mock, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr is not None
         url = next(w for w in server.stderr.readline().split() if w.startswith("http://"))

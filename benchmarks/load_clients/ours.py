@@ -1,0 +1,47 @@
+"""``s2l``'s replayer as one of the clients: one pass of a trace at a constant rate, all checks on.
+
+``python ours.py URL ADAPTER RATE REQUESTS TRACE RUN``
+"""
+
+import sys
+from pathlib import Path
+
+from s2l.replayer.event_loop import run
+from s2l.replayer.experiment import Experiment
+from s2l.replayer.options import ReplayOptions
+from s2l.serving_adapter.base import ServingAdapter
+from s2l.serving_adapter.openai.adapter import OpenAiAdapter
+from s2l.serving_adapter.realtime.client import RealtimeAdapter
+from s2l.workloads.trace import Trace
+
+MAX_TOKENS = 32
+
+
+async def replay(
+    url: str, name: str, rate_qps: float, requests: int, trace: Path, out: Path
+) -> None:
+    """Replay so many requests."""
+    adapter: ServingAdapter
+    adapter = OpenAiAdapter(url, api="completions") if name == "openai" else RealtimeAdapter(url)
+    options = ReplayOptions(
+        rate_qps=rate_qps,
+        arrivals="constant",
+        delivery="wait" if name == "openai" else "stream",
+        n_queries=requests,
+        max_tokens=MAX_TOKENS,
+        warmup=0,
+        timeout_s=60.0,
+    )
+    async with adapter:
+        experiment = Experiment(Trace.open(trace), adapter, options, url=url)
+        await experiment.run(out)
+
+
+def main() -> None:
+    """Run what the arguments say."""
+    url, name, rate_qps, requests, trace, out = sys.argv[1:]
+    run(replay(url, name, float(rate_qps), int(requests), Path(trace), Path(out)))
+
+
+if __name__ == "__main__":
+    main()

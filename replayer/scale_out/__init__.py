@@ -1,0 +1,1 @@
+"""One replay sent by several processes, on this machine or on a cluster."""

@@ -1,0 +1,51 @@
+"""How far the clock of another process is from ours."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+_BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
+ROUNDS: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class ClockOffset:
+    """``their time = our time + offset_ns``, wrong by at most ``error_ns``."""
+
+    offset_ns: int
+    error_ns: int
+
+
+def boot_id() -> str:
+    """Names one start of one machine, whose processes share its monotonic clock; empty where the
+    system does not tell."""
+    return _BOOT_ID.read_text().strip() if _BOOT_ID.is_file() else ""
+
+
+def measure_offset(
+    their_now_ns: Callable[[], int],
+    their_boot_id: str,
+    *,
+    now_ns: Callable[[], int] = time.monotonic_ns,
+    rounds: int = ROUNDS,
+) -> ClockOffset:
+    """Ask for the other clock and take the quickest answer: Cristian's algorithm (1989).
+
+    The other clock was read at some moment between asking and the answer, so that half of the
+    round trip is the bound of the error. On one machine there is one clock and nothing to ask.
+    """
+    if their_boot_id and their_boot_id == boot_id():
+        return ClockOffset(0, 0)
+    best: ClockOffset | None = None
+    for _ in range(rounds):
+        asked_ns = now_ns()
+        theirs_ns = their_now_ns()
+        answered_ns = now_ns()
+        error_ns = (answered_ns - asked_ns + 1) // 2
+        if best is None or error_ns < best.error_ns:
+            best = ClockOffset(theirs_ns - (asked_ns + answered_ns) // 2, error_ns)
+    if best is None:
+        raise ValueError(f"rounds is {rounds}; it must be 1 or more")
+    return best

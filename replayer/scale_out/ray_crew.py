@@ -1,0 +1,81 @@
+"""Workers as actors of Ray: processes of this machine, or of a cluster."""
+
+import logging
+import os
+from typing import Any, Final
+
+from s2l.replayer.scale_out.crew import WorkerLost
+
+INSTALL: Final = "Ray is not installed: pip install 's2l[ray]'"
+CALLS_AT_ONCE: Final = 4
+"""A worker is asked how it goes while it is asked to stop."""
+
+
+class RayMissing(Exception):
+    """Ray is not installed, or its cluster cannot be reached; one line."""
+
+
+class RayCrew:
+    """A crew on Ray. Used as a context manager; leaving it ends the workers."""
+
+    def __init__(self, workers: int, address: str | None = None) -> None:
+        """``address`` is that of a cluster; None: processes of this machine.
+
+        Raises:
+            RayMissing: it is not installed, or nothing answers at the address.
+        """
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+        try:
+            import ray
+        except ModuleNotFoundError:
+            raise RayMissing(INSTALL) from None
+        self._ray: Any = ray
+        self._workers = workers
+        self._actors: list[Any] = []
+        self._names: list[str] = []
+        own: dict[str, Any] = {"num_cpus": workers, "include_dashboard": False}
+        try:
+            ray.init(
+                **({"address": address} if address else own),
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                configure_logging=False,
+            )
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            raise RayMissing(f"{address or 'Ray'}: cannot be reached: {error}") from None
+
+    def __enter__(self) -> "RayCrew":
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._ray.shutdown()
+
+    def __len__(self) -> int:
+        return self._workers
+
+    def hire(self, kind: type, *args: object) -> None:
+        actor = self._ray.remote(num_cpus=1, max_concurrency=CALLS_AT_ONCE)(kind)
+        self._actors = [actor.remote(*args) for _ in range(self._workers)]
+        self._names = [f"worker {n}" for n in range(self._workers)]
+        for worker in range(self._workers):
+            host, pid, _ = self.call(worker, "whereabouts")
+            self._names[worker] = f"worker {worker} (process {pid} on {host})"
+
+    def call(self, worker: int, method: str, *args: Any) -> Any:
+        try:
+            return self._ray.get(getattr(self._actors[worker], method).remote(*args))
+        except self._ray.exceptions.RayActorError as error:
+            if (cause := error.__cause__) is not None and not isinstance(
+                cause, self._ray.exceptions.RayError
+            ):
+                raise cause from None
+            raise WorkerLost(f"{self.name(worker)} died") from None
+        except self._ray.exceptions.RayTaskError as error:
+            raise error.cause from None
+
+    def put(self, value: object) -> Any:
+        return self._ray.put(value)
+
+    def name(self, worker: int) -> str:
+        return self._names[worker]

@@ -1,0 +1,108 @@
+"""A crawl on several workers: the questions are shared out, and so are the manners."""
+
+import os
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from s2l.collecting_crew import ScaledCapture, Show
+from s2l.collecting_options import Scale
+from s2l.collecting_run import Outcome, capture_with
+from s2l.collecting_watch import Watch
+from s2l.collectors.collect import Progress, collect
+from s2l.collectors.searching.base import SearchError
+from s2l.crawl_capture import crawler, open_search, site_up
+from s2l.crawl_display import crawl_display
+from s2l.crawl_options import CrawlOptions
+from s2l.replayer.scale_out.clock_offset import boot_id
+from s2l.workloads.query import Query
+from s2l.workloads.trace_writer import TraceWriter
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlJob:
+    """One worker's questions. ``demo_search`` is the search address of the demo site, which runs
+    on the machine ``demo_boot_id``; ``extract_workers`` as in ``CrawlSettings``."""
+
+    queries: tuple[Query, ...]
+    options: CrawlOptions
+    licence: str
+    demo_search: str | None
+    demo_boot_id: str
+    extract_workers: int | None
+
+    async def capture(self, path: Path, watch: Watch) -> None:
+        """Crawl. Raises what ``crawl_into`` does, and SearchError for a demo site elsewhere."""
+        if self.demo_search is not None and self.demo_boot_id != boot_id():
+            raise SearchError(
+                f"the demo site cannot be reached from {socket.gethostname()}; leave out --ray, or "
+                "name a site with --search-url"
+            )
+        watch.update(Progress(0, len(self.queries), {}))
+        opened = open_search(self.options, self.demo_search, extract_workers=self.extract_workers)
+        async with opened as crawl:
+            watch.waiting = crawl.waiting
+            with TraceWriter.create(
+                path, name=path.name, collector=crawler(self.options), licence=self.licence
+            ) as writer:
+                await collect(
+                    self.queries,
+                    crawl.collector,
+                    writer,
+                    concurrency=self.options.concurrency,
+                    progress=watch.update,
+                    first_offset_us=await watch.begin(),
+                    stop=watch.stop,
+                )
+
+
+async def crawl_with(
+    scale: Scale, path: Path, queries: Sequence[Query], options: CrawlOptions, *, licence: str
+) -> Outcome:
+    """Crawl into a new trace folder, on several workers.
+
+    Raises what ``crawl_into`` does; RayMissing, WorkerLost.
+    """
+    options = replace(options, workers=scale.workers)
+    async with site_up(options) as (options, demo_search):
+        jobs = [
+            CrawlJob(
+                share,
+                _own(options, scale, worker),
+                licence,
+                demo_search,
+                boot_id(),
+                None if scale.address else _extract_workers(scale.workers),
+            )
+            for worker, share in enumerate(scale.shares(queries))
+        ]
+        with scale.crew() as crew, crawl_display(len(queries), dict) as display:
+
+            def shown(capture: ScaledCapture) -> Show:
+                display.waiting = capture.waiting
+                return display.update
+
+            return await capture_with(
+                crew,
+                jobs,
+                queries,
+                path,
+                collector=crawler(options),
+                licence=licence,
+                display=shown,
+            )
+
+
+def _own(options: CrawlOptions, scale: Scale, worker: int) -> CrawlOptions:
+    """One worker's: at least one question at once, and a cache that is found from anywhere."""
+    return replace(
+        options,
+        concurrency=max(1, scale.share_of(options.concurrency, worker)),
+        cache=str(Path(options.cache).absolute()) if options.cache else None,
+    )
+
+
+def _extract_workers(workers: int) -> int:
+    """Processes that extract text, for each of several crawls on this machine."""
+    return max(1, ((os.cpu_count() or 2) - 1) // workers)

@@ -1,0 +1,69 @@
+"""``--workers`` and ``--ray``: on how many processes, and whose, a capture runs."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import click
+
+from s2l.progress import say
+from s2l.replayer.scale_out.crew import Crew
+
+F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
+
+_OPTIONS: Final = (
+    click.option(
+        "--workers",
+        type=click.IntRange(1),
+        default=1,
+        show_default=True,
+        help="Processes that share the work; with --ray, those of the cluster.",
+    ),
+    click.option(
+        "--ray", "ray_address", metavar="ADDRESS", help="Of a Ray cluster that the workers run on."
+    ),
+)
+
+
+def scale_options(command: F) -> F:
+    """Give a command ``workers`` and ``ray_address``."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """So many workers; ``address`` is that of their cluster, None: processes of this machine."""
+
+    workers: int = 1
+    address: str | None = None
+
+    @property
+    def is_one(self) -> bool:
+        """Whether there is nothing to share: this process does it all."""
+        return self.workers == 1 and self.address is None
+
+    def share_of(self, total: int, worker: int) -> int:
+        """A limit of all workers together, shared out."""
+        return total // self.workers + (worker < total % self.workers)
+
+    def shares(self, items: Sequence[T]) -> list[tuple[T, ...]]:
+        """To each worker every n-th."""
+        return [tuple(items[worker :: self.workers]) for worker in range(self.workers)]
+
+    @contextmanager
+    def crew(self) -> Iterator[Crew]:
+        """The processes, which end with the block.
+
+        Raises:
+            RayMissing: Ray is not installed, or its cluster cannot be reached.
+        """
+        from s2l.replayer.scale_out.ray_crew import RayCrew
+
+        where = f"at {self.address}" if self.address else "on this machine"
+        say(f"starting {self.workers} workers {where} (Ray)")
+        with RayCrew(self.workers, self.address) as crew:
+            yield crew
