@@ -92,6 +92,7 @@ def main() -> None:
     parser.add_argument("--clients", help="only these, separated by commas")
     parser.add_argument("--prompt-tokens", type=int, default=PROMPT_TOKENS)
     parser.add_argument("--seconds", type=float, help="a point; 20, or 5 with --quick")
+    parser.add_argument("--first", action="store_true", help="run ahead of other programs: nice -20")
     parser.add_argument("--tokenizer", type=Path, help="a tokenizer's folder, which peers need")
     parser.add_argument(
         "--environments",
@@ -190,17 +191,17 @@ def measure(
     for number, rate in enumerate(rates):
         folder = work / f"{name}-{rate}"
         folder.mkdir()
-        with mock() as url:
+        with mock(first=options.first) as url:
             requests = max(1, round(rate * seconds))
             point = Point(url, rate, requests, options.prompt_tokens, _tokenizer(options), folder)
-            figures = run_point(client, point)
+            figures = run_point(client, point, first=options.first)
         client.figures.append(figures)
         say(f"{name} at {rate}: {json.dumps(asdict(figures))}")
         if number >= len(RATES) and not figures.honest:
             return
 
 
-def run_point(client: Client, point: Point) -> Figures:
+def run_point(client: Client, point: Point, *, first: bool) -> Figures:
     """One client at one rate, judged by the mock's log."""
     figures = Figures(point.rate_qps, asked=point.requests)
     client.prepare(point)
@@ -208,7 +209,7 @@ def run_point(client: Client, point: Point) -> Figures:
     limit_s = point.requests / point.rate_qps * 3 + CLIENT_EXTRA_S
     with (point.folder / "log").open("wb") as log:
         process = subprocess.Popen(
-            client.command(point), stdout=log, stderr=log, preexec_fn=lambda: pin(-1)
+            client.command(point), stdout=log, stderr=log, preexec_fn=lambda: pin(-1, first=first)
         )
         meter = ProcessMeter(process.pid)
         try:

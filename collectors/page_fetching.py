@@ -39,7 +39,10 @@ class PageFetching:
         self._settings = settings or CrawlSettings()
         manners = self._settings.manners
         self.throttle = Throttle(
-            concurrency=manners.concurrency, per_site=manners.per_site, delay_s=manners.delay_s
+            concurrency=manners.concurrency,
+            per_site=manners.per_site,
+            delay_s=manners.delay_s,
+            crawls=manners.crawls,
         )
         self._stack = AsyncExitStack()
 

@@ -94,7 +94,10 @@ class Experiment:
             on_sample=ledger.add_sample,
             on_disk_full=self._halt_from_thread(),
         )
-        senders = self.senders or LocalSenders(self.adapter, self.options, self.observer.on_end)
+        answer_s = begun.warmup_s[-1] if begun.warmup_s else 0.0
+        senders = self.senders or LocalSenders(
+            self.adapter, self.options, self.observer.on_end, answer_s=answer_s
+        )
         try:
             await self._replay_all(plan, passes, senders, pacer, writer)
         except asyncio.CancelledError:

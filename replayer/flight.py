@@ -30,6 +30,7 @@ class Flight:
     __slots__ = (
         "_attempts",
         "_cancel_us",
+        "_connected",
         "_failures",
         "_next",
         "_now_us",
@@ -65,6 +66,7 @@ class Flight:
         self._next = 0
         self._attempts = 0
         self._failures = 0
+        self._connected = False
         self._waiting_us: int | None = None  # since when a piece waits for the connection
 
     @property
@@ -76,6 +78,7 @@ class Flight:
         """Start the request, or start it again; pieces sent before are sent anew."""
         record = self.record
         chunks = len(record.query.chunks)
+        record.handed_us = [None] * chunks
         record.sent_us = [None] * chunks
         record.prefilled_us = [None] * chunks
         now_us = self._now_us()
@@ -84,6 +87,7 @@ class Flight:
             record.error_type = INTERRUPTED
         self._attempts += 1
         self._next = 0
+        self._connected = False
         if self._attempts > 1:
             (record.attempt_us or []).append(now_us)
         session = self._prepared.start(self, salt=self._salt)
@@ -114,11 +118,13 @@ class Flight:
             if due_us > now_us:
                 return due_us if self._cancel_us is None else min(due_us, self._cancel_us)
             self._next = at + 1
-            if self._waiting_us is None:
+            if self._waiting_us is None and not self._connected:
                 self._waiting_us = now_us
             if is_question:
+                record.ask_us = self._now_us()
                 session.ask()
             else:
+                record.handed_us[at] = self._now_us()
                 session.send_chunk(at)
             self._watch_connecting(now_us)
         return None if self.ended else self._cancel_us
@@ -159,11 +165,11 @@ class Flight:
 
     def on_sent(self, index: int) -> None:
         self.record.sent_us[index] = self._now_us()
-        self._waiting_us = None
+        self._connected, self._waiting_us = True, None
 
     def on_asked(self) -> None:
         self.record.context_us = self._now_us()
-        self._waiting_us = None
+        self._connected, self._waiting_us = True, None
         if self._tower.limits.first_token_timeout_s is not None:
             self._tower.on_watch(self)
 

@@ -24,6 +24,11 @@ def raise_limit() -> int | None:
     return None if soft == resource.RLIM_INFINITY else soft
 
 
+def files_left(limit: int | None) -> int | None:
+    """How many more may be opened; None where there is no limit."""
+    return None if limit is None else max(0, limit - psutil.Process().num_fds() - SPARE)
+
+
 def check_open_files(needed: int, limit: int | None) -> None:
     """Refuse a plan that must run out of files.
 
@@ -47,10 +52,10 @@ def most_at_once(starts_us: npt.NDArray[np.int64], ends_us: npt.NDArray[np.int64
     return int(np.cumsum(changes[order]).max(initial=0))
 
 
-def sockets_needed(plan: Plan, options: ReplayOptions) -> int:
-    """Sockets that a plan holds at once, however fast the server is: a request holds one from its
-    start to its context's due time at least, in both deliveries."""
+def sockets_needed(plan: Plan, options: ReplayOptions, answer_us: int = 0) -> int:
+    """Sockets that a plan holds at once: a request holds one from its start to its context's due
+    time at least, in both deliveries, and ``answer_us`` longer."""
     if options.concurrency is not None:
         return min(options.concurrency, len(plan.starts_us))
-    at_once = most_at_once(plan.starts_us, plan.dues_us())
+    at_once = most_at_once(plan.starts_us, plan.dues_us() + answer_us)
     return min(at_once, options.max_concurrency or at_once)

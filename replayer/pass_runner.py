@@ -116,23 +116,24 @@ class PassRunner:
                 await self.replayer.run()
             finally:
                 monitor.stop()
-                self._hand_over()
+                self.hand_over()
 
     def _take(self, record: RequestRecord) -> None:
         self._records.append(record)
         if len(self._records) >= HAND_OVER:
-            self._hand_over()
+            self.hand_over()
         if self._on_end is not None:
             self._on_end(record)
 
     def _take_sample(self, sample: ClientSample) -> None:
         self._samples.append(sample)
         if len(self._samples) >= HAND_OVER_SAMPLES:
-            self._hand_over()
+            self.hand_over()
         if (self.replayer.idle_us() or 0) > GAP_US:
             self._garbage.use_gap()
 
-    def _hand_over(self) -> None:
+    def hand_over(self) -> None:
+        """Give the sink what is finished; called on the event loop."""
         finished = self._records, self._samples
         self._records, self._samples = [], []
         self._sink.put(*finished)

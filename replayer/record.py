@@ -46,8 +46,10 @@ class RequestRecord:
     """One request; times in µs since the run's start, None where something never happened.
 
     ``eligible_us`` is when it could start at the earliest: its intended start, or when a request
-    before it ended, where the number under way is limited. ``sent_us`` and ``prefilled_us`` have
-    an entry for each chunk.
+    before it ended, where the number under way is limited. ``handed_us``, ``sent_us`` and
+    ``prefilled_us`` have an entry for each chunk: when it was given to its connection, when it
+    went out there, and when the server held it; ``ask_us`` and ``context_us`` are the first two of
+    the question.
     """
 
     request_id: str
@@ -61,9 +63,11 @@ class RequestRecord:
     worker: int | None = None
     eligible_us: int = 0
     start_us: int | None = None
+    ask_us: int | None = None
     context_us: int | None = None
     first_answer_us: int | None = None
     end_us: int | None = None
+    handed_us: list[int | None] = field(default_factory=list)
     sent_us: list[int | None] = field(default_factory=list)
     prefilled_us: list[int | None] = field(default_factory=list)
     token_us: list[int] = field(default_factory=list)

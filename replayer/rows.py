@@ -48,6 +48,7 @@ def chunk_rows(records: Sequence[RequestRecord]) -> pa.RecordBatch:
         "request_id": [record.request_id for record, _ in of],
         "arrival_intended_us": [r.start_intended_us + c.arrival_us for r, c in of],
         "send_intended_us": [r.start_intended_us + c.send_us for r, c in of],
+        "handed_us": [r.handed_us[c.seq] if r.handed_us else None for r, c in of],
         "sent_us": [r.sent_us[c.seq] if r.sent_us else None for r, c in of],
         "prefilled_us": [r.prefilled_us[c.seq] if r.prefilled_us else None for r, c in of],
     }

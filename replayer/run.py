@@ -21,6 +21,7 @@ REQUEST_SCHEMA: Final = pa.schema(
         pa.field("start_intended_us", _TIME, nullable=False),
         pa.field("start_us", _TIME),
         pa.field("context_intended_us", _TIME, nullable=False),
+        pa.field("ask_us", _TIME),
         pa.field("context_us", _TIME),
         pa.field("first_token_us", _TIME),
         pa.field("first_answer_us", _TIME),
@@ -47,9 +48,10 @@ REQUEST_SCHEMA: Final = pa.schema(
     ]
 )
 """One row per request and delivery, failed ones too. A request succeeded when ``error_type`` is
-null, and was never sent when ``error_type`` is ``unsent``. ``first_answer_us`` is the first text
-that is no reasoning. ``attempt_us`` are the starts of all attempts, and ``attempt_errors`` how all
-but the last one failed; both null where there was one attempt. ``answer_at`` says by when the
+null, and was never sent when ``error_type`` is ``unsent``. ``ask_us`` is when the client gave the
+question to its connection, ``context_us`` when it went out there. ``first_answer_us`` is the first
+text that is no reasoning. ``attempt_us`` are the starts of all attempts, and ``attempt_errors`` how
+all but the last one failed; both null where there was one attempt. ``answer_at`` says by when the
 question was asked where that was not at the end of the retrieval: a share of the retrieval's time
 (``25%``) or seconds since the query's start (``2s``). ``repeat`` counts from 0; ``worker`` is the
 sender, null where there is one."""
@@ -61,6 +63,7 @@ CHUNK_SCHEMA: Final = pa.schema(
         pa.field("kind", pa.string(), nullable=False),
         pa.field("arrival_intended_us", _TIME, nullable=False),
         pa.field("send_intended_us", _TIME, nullable=False),
+        pa.field("handed_us", _TIME),
         pa.field("sent_us", _TIME),
         pa.field("prefilled_us", _TIME),
         pa.field("tokens", pa.int32()),
@@ -74,6 +77,8 @@ CHUNK_SCHEMA: Final = pa.schema(
 ``kept_tokens`` those of the context before it that the context after it still begins with.
 ``kind`` is ``append`` or ``replace``. ``arrival_intended_us`` is when the trace
 has it arrive, ``send_intended_us`` when this delivery is to send it (the same when streaming),
+``handed_us`` when the client gave it to its connection and ``sent_us`` when it went out there:
+between them lies what the server or the protocol makes it wait for;
 ``prefilled_us`` when the server said that it holds it (null where the server does not say)."""
 
 QUERY_SCHEMA: Final = pa.schema(

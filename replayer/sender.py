@@ -6,6 +6,7 @@ from typing import Final, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from s2l.replayer.open_files import files_left, raise_limit, sockets_needed
 from s2l.replayer.options import ReplayOptions
 from s2l.replayer.pacer import Pacer
 from s2l.replayer.pass_runner import PassRunner, Sink
@@ -17,6 +18,8 @@ from s2l.serving_adapter.base import PreparedRequest, ServingAdapter
 
 LEAD_US: Final = 200_000
 """A pass starts this long after its requests are encoded, so that none is late from the start."""
+AHEAD: Final = 1.5
+"""Connections are opened ahead for answers that take so many times what warm-up's took."""
 
 
 class Sender(Protocol):
@@ -78,7 +81,8 @@ class Senders(Protocol):
 
 
 class LocalSenders:
-    """Sends from the event loop of this process."""
+    """Sends from the event loop of this process. ``answer_s`` is how long an answer takes, by which
+    connections are opened ahead."""
 
     lead_us = LEAD_US
 
@@ -87,13 +91,19 @@ class LocalSenders:
         adapter: ServingAdapter,
         options: ReplayOptions,
         on_end: Callable[[RequestRecord], None] | None = None,
+        *,
+        answer_s: float = 0.0,
     ) -> None:
         self._adapter, self._options, self._on_end = adapter, options, on_end
+        self._answer_us = round(answer_s * AHEAD * 1e6)
         self._requests: Sequence[PreparedRequest] = ()
 
     async def prepare(self, plan: Plan, delivery: str, answer_at: str | None) -> None:
-        """Encode the requests of the next pass."""
-        self._requests = prepare(plan, delivery, answer_at, self._adapter, self._options.max_tokens)
+        """Encode the requests of the next pass, and open what they will need."""
+        options = self._options
+        self._requests = prepare(plan, delivery, answer_at, self._adapter, options.max_tokens)
+        sockets, left = sockets_needed(plan, options, self._answer_us), files_left(raise_limit())
+        await self._adapter.ready(sockets if left is None else min(sockets, left))
 
     def sender(
         self,

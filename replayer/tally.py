@@ -15,7 +15,6 @@ from s2l.replayer.run import Counts
 _NO_FD: Final = os.strerror(errno.EMFILE)
 _MAX_LAG_US: Final = 2**31 - 1
 _UNKNOWN: Final = -1
-EARLY_US: Final = 1000
 
 
 @dataclass(slots=True)
@@ -79,22 +78,24 @@ class PassTally:
         self._add_usage(record)
 
     def _add_lags(self, record: RequestRecord) -> None:
-        """Lag is the client's own: what waited for its turn is late by the time after that."""
-        start_us = record.start_us or 0
+        """Lag is the client's own: what waited for its turn is late by the time after that, and
+        what waited for the connection, or behind what the protocol lets through first, is not."""
+        if record.start_us is None:
+            return  # its sender died before it told
         eligible_us = record.eligible_us or record.start_intended_us
-        self.start_lag_us.append(min(start_us - eligible_us, _MAX_LAG_US))
+        self.start_lag_us.append(min(record.start_us - eligible_us, _MAX_LAG_US))
         self.held_back += eligible_us > record.start_intended_us
         if record.attempt_us is not None:
             return  # what was sent again is late because an attempt failed
         begin_us = record.start_intended_us
-        for chunk, sent_us in zip(record.query.chunks, record.sent_us, strict=False):
-            if sent_us is not None:
-                self._add_chunk_lag(sent_us, begin_us + chunk.send_us, eligible_us)
-        if record.context_us is not None:
-            self._add_chunk_lag(record.context_us, record.context_intended_us, eligible_us)
+        for chunk, handed_us in zip(record.query.chunks, record.handed_us, strict=False):
+            if handed_us is not None:
+                self._add_chunk_lag(handed_us, begin_us + chunk.send_us, eligible_us)
+        if record.ask_us is not None:
+            self._add_chunk_lag(record.ask_us, record.context_intended_us, eligible_us)
 
-    def _add_chunk_lag(self, sent_us: int, intended_us: int, eligible_us: int) -> None:
-        self.chunk_lag_us.append(min(sent_us - max(intended_us, eligible_us), _MAX_LAG_US))
+    def _add_chunk_lag(self, handed_us: int, intended_us: int, eligible_us: int) -> None:
+        self.chunk_lag_us.append(min(handed_us - max(intended_us, eligible_us), _MAX_LAG_US))
 
     def _add_usage(self, record: RequestRecord) -> None:
         usage = record.usage
@@ -105,17 +106,11 @@ class PassTally:
             if missing > 0:
                 self.prompt_tokens.extend([_UNKNOWN] * missing)
             self.prompt_tokens[record.number] = usage.prompt_tokens
-        if record.delivery == "wait" and not _prefilled_early(record):
-            self.cache_unknown += usage.cached_tokens is None
-            self.warm_requests += bool(usage.cached_tokens)
-            self.warm_tokens += usage.cached_tokens or 0
-
-
-def _prefilled_early(record: RequestRecord) -> bool:
-    """Whether the server said well before the first token that it held context of this request:
-    it began when the first piece came, and what it calls cached may be that."""
-    first_us = record.token_us[0] if record.token_us else 0
-    return any(us is not None and us < first_us - EARLY_US for us in record.prefilled_us)
+        if record.delivery == "wait":
+            found = usage.cached_tokens if usage.found_tokens is None else usage.found_tokens
+            self.cache_unknown += found is None
+            self.warm_requests += bool(found)
+            self.warm_tokens += found or 0
 
 
 @dataclass(slots=True)

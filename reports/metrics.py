@@ -113,8 +113,11 @@ def schedule_lag_s(requests: pa.Table) -> Floats:
 
 
 def chunk_lag_s(chunks: pa.Table) -> Floats:
-    """Actual send minus intended send of each context chunk; NaN where it was never sent."""
-    return seconds(chunks, "send_intended_us", "sent_us")
+    """When the client gave a context chunk to its connection, minus when it was to; NaN where it
+    never did. Runs that do not say it have the time when the chunk went out."""
+    handed_s = seconds(chunks, "send_intended_us", "handed_us")
+    sent_s = seconds(chunks, "send_intended_us", "sent_us")
+    return np.where(np.isnan(handed_s), sent_s, handed_s)
 
 
 def completion_s(requests: pa.Table) -> float | None:

@@ -68,7 +68,7 @@ LATENCIES: Final[dict[str, tuple[str, str]]] = {
 }
 LAGS: Final[dict[str, tuple[str, str]]] = {
     "schedule_lag_s": ("Schedule lag", "actual start of a request after its intended one"),
-    "chunk_lag_s": ("Chunk lag", "actual send of a chunk after its intended one"),
+    "chunk_lag_s": ("Chunk lag", "the client's sending of a chunk after its intended moment"),
 }
 
 Figure = tuple[str, str, Callable[[DeliverySummary], str]]

@@ -1,6 +1,6 @@
 """``--workers`` and ``--ray``: on how many processes, and whose, a capture runs."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -67,3 +67,18 @@ class Scale:
         say(f"starting {self.workers} workers {where} (Ray)")
         with RayCrew(self.workers, self.address) as crew:
             yield crew
+
+
+@contextmanager
+def crew_of(given: Mapping[str, Any]) -> Iterator[Crew | None]:
+    """The crew that a command's options ask for; None where this process does it all.
+
+    Raises:
+        RayMissing: Ray is not installed, or its cluster cannot be reached.
+    """
+    scale = Scale(given["workers"], given["ray_address"])
+    if scale.is_one:
+        yield None
+        return
+    with scale.crew() as crew:
+        yield crew

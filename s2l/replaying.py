@@ -19,10 +19,13 @@ from s2l.replayer.options import ReplayOptions
 from s2l.replayer.plan_summary import PlanSummary
 from s2l.replayer.prefix_cache import reset_prefix_cache
 from s2l.replayer.run import RunInfo
+from s2l.replayer.scale_out.crew import Crew
+from s2l.replayer.scale_out.scale_out import ScaleOut
+from s2l.replayer.scale_out.worker import WorkerSpec
 from s2l.replayer.server_monitor import ServerMonitor
 from s2l.replayer.server_watch import ServerWatch
 from s2l.serving_adapter.base import ServingAdapter
-from s2l.target import Target, adapter_for, api_key
+from s2l.target import Target, adapter_choice, adapter_for, api_key
 from s2l.workloads.trace import Trace
 
 EMBEDDED: Final = Target()
@@ -51,11 +54,12 @@ async def replay_into(
     target: Target = EMBEDDED,
     calibration: Calibration = NO_CALIBRATION,
     events: JsonEvents | None = None,
+    crew: Crew | None = None,
 ) -> RunInfo:
-    """Replay against the server at ``url`` into a run folder.
+    """Replay against the server at ``url`` into a run folder, from this process or by a crew.
 
-    Raises what ``Experiment.run`` does; asyncio.CancelledError where it was interrupted before
-    anything was measured.
+    Raises what ``Experiment.run`` does; WorkerLost where one of the crew died before anything was
+    sent; asyncio.CancelledError where it was interrupted before anything was measured.
     """
     async with await adapter_for(url, target) as adapter:
         experiment = Experiment(
@@ -66,6 +70,7 @@ async def replay_into(
             embedded=embedded,
             command=["s2l", *sys.argv[1:]],
             server_watch=await _server_watch(adapter, options, url),
+            senders=None if crew is None else await _hired(crew, url, target, options),
             calibration=await calibration.get(),
         )
         say(f"replaying {trace.path} against {url}")
@@ -80,6 +85,13 @@ def cut_short(info: RunInfo) -> str | None:
     """What ended a run before its end, where that was not the person in front of it."""
     found = (f.text for f in info.validity.findings if f.check in CUT_SHORT)
     return next(found, None)
+
+
+async def _hired(crew: Crew, url: str, target: Target, options: ReplayOptions) -> ScaleOut:
+    name, settings = await adapter_choice(url, target)
+    senders = ScaleOut(crew, WorkerSpec(name, url, settings, options))
+    await senders.hire()
+    return senders
 
 
 async def plan_only(

@@ -55,8 +55,14 @@ def api_key() -> str | None:
 
 
 async def adapter_for(url: str, target: Target) -> ServingAdapter:
-    """A client for the server at this address, which is asked what it speaks where that is to be
-    found out.
+    """A client for the server at this address. Raises what ``adapter_choice`` does."""
+    name, settings = await adapter_choice(url, target)
+    return ADAPTERS[name](url, **settings)
+
+
+async def adapter_choice(url: str, target: Target) -> tuple[str, dict[str, Any]]:
+    """The adapter for the server at this address, and what it is made with; the server is asked
+    what it speaks where that is to be found out.
 
     Raises:
         ServingError: it speaks nothing that we do. click.UsageError: an option does not fit it.
@@ -74,7 +80,7 @@ async def adapter_for(url: str, target: Target) -> ServingAdapter:
         }
     elif unused := target._of_openai():
         raise click.UsageError(f"{unused[0]}: {url} is a {name} server; add --adapter openai")
-    return ADAPTERS[name](url, **given)
+    return name, given
 
 
 @asynccontextmanager

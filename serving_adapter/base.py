@@ -81,7 +81,8 @@ class Usage:
 
     ``invalidated_tokens`` were prefilled and thrown away because context was replaced;
     ``discarded_tokens`` were generated only because early prefill cannot do without, and are no
-    part of the answer.
+    part of the answer. ``found_tokens``, of those cached, were there before the request had put
+    anything there.
     """
 
     prompt_tokens: int | None
@@ -90,6 +91,7 @@ class Usage:
     invalidated_tokens: int | None = None
     discarded_tokens: int | None = None
     reasoning_tokens: int | None = None
+    found_tokens: int | None = None
 
 
 class Listener(Protocol):
@@ -162,6 +164,10 @@ class ServingAdapter(Protocol):
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text, by the server's own tokenizer."""
+
+    async def ready(self, requests: int) -> None:
+        """Open what so many requests at once will need, where it is kept between requests. What
+        cannot be opened is left to the requests, whose failures count."""
 
     def prepare(self, prompt: Prompt) -> PreparedRequest:
         """Encode the prompt, before anything is timed. Raises ServingError where it asks for more

@@ -29,7 +29,6 @@ async def replay(
         delivery="wait" if name == "openai" else "stream",
         n_queries=requests,
         max_tokens=MAX_TOKENS,
-        warmup=0,
         timeout_s=60.0,
     )
     async with adapter:

@@ -16,12 +16,12 @@ INSTALL_S = 1800
 
 
 @contextmanager
-def mock() -> Iterator[str]:
+def mock(*, first: bool) -> Iterator[str]:
     """The address of a mock on the first core."""
     command = [sys.executable, "-m", "s2l", "mock", "--port", "0", "--json"]
     command += ["--ttft-ms", str(TTFT_MS), "--tpot-ms", str(TPOT_MS)]
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, preexec_fn=lambda: pin(0)
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, preexec_fn=lambda: pin(0, first=first)
     )
     try:
         assert process.stdout is not None
@@ -31,9 +31,13 @@ def mock() -> Iterator[str]:
         process.wait()
 
 
-def pin(which: int) -> None:
-    """Keep this process to one core: the first for the mock, the last for clients."""
+def pin(which: int, *, first: bool) -> None:
+    """Keep this process to one core: the first for the mock, the last for clients; and, if so
+    asked, ahead of other programs: by niceness, since of threads of a real-time class that share a
+    core one would wait until the other sleeps."""
     os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[which]})
+    if first:
+        os.setpriority(os.PRIO_PROCESS, 0, -20)
 
 
 def environment(folder: Path, peer: Peer) -> Path:

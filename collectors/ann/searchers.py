@@ -63,7 +63,7 @@ class ProcessSearcher:
             return await asyncio.wrap_future(found)
         except BrokenProcessPool:
             text = (
-                "a search process was killed; it may have been out of memory: use fewer --workers"
+                "a search process was killed; it may have been out of memory: use fewer --searches"
             )
             raise SearchFailed(text) from None
 

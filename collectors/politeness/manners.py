@@ -31,7 +31,9 @@ class Manners:
     """``concurrency`` requests at once in all, ``per_site`` at one host and port, whose starts
     are ``delay_s`` apart, or what its robots.txt asks for if that is longer (a minute at most).
 
-    ``contact`` is a web or mail address at which site owners reach whoever crawls.
+    ``contact`` is a web or mail address at which site owners reach whoever crawls. ``crawls`` keep
+    these manners together, of which this is one: it takes an equal share of the numbers, and lets
+    as many times as long pass between starts.
 
     Raises:
         ValueError: a number or the contact is none that can be meant.
@@ -43,11 +45,16 @@ class Manners:
     delay_s: float = 0.5
     obey_robots: bool = True
     retry: RetryPolicy = field(default_factory=RetryPolicy)
+    crawls: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("concurrency", "per_site"):
+        for name in ("crawls", "concurrency", "per_site"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}: give 1 or more")
+        for name in ("concurrency", "per_site"):
+            if getattr(self, name) < self.crawls:
+                text = f"{name} is {getattr(self, name)}: too few requests at once for"
+                raise ValueError(f"{text} {self.crawls} crawls, each of which makes one at least")
         if not self.delay_s >= 0:
             raise ValueError(f"delay_s is {self.delay_s}: give 0 or more")
         if self.contact is not None and _CONTACT.fullmatch(self.contact) is None:

@@ -20,12 +20,14 @@ class _Site:
 
 
 class Throttle:
-    """Turns at sites; a site is a host and port."""
+    """Turns at sites; a site is a host and port. Of so many ``crawls`` that ask the same sites,
+    each takes its share of the turns."""
 
-    def __init__(self, *, concurrency: int, per_site: int, delay_s: float) -> None:
-        self._all = asyncio.Semaphore(concurrency)
-        self._per_site = per_site
+    def __init__(self, *, concurrency: int, per_site: int, delay_s: float, crawls: int = 1) -> None:
+        self._all = asyncio.Semaphore(concurrency // crawls)
+        self._per_site = per_site // crawls
         self._delay_s = delay_s
+        self._crawls = crawls
         self._sites: dict[str, _Site] = {}
 
     @asynccontextmanager
@@ -43,7 +45,7 @@ class Throttle:
             if paced:
                 async with state.queue:
                     await self._take(state, paced)
-                    state.next_s = _now_s() + max(delay_s, self._delay_s)
+                    state.next_s = _now_s() + max(delay_s, self._delay_s) * self._crawls
             else:
                 await self._take(state, paced)
         finally:

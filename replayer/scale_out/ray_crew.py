@@ -55,6 +55,8 @@ class RayCrew:
         return self._workers
 
     def hire(self, kind: type, *args: object) -> None:
+        for old in self._actors:
+            self._ray.kill(old)
         actor = self._ray.remote(num_cpus=1, max_concurrency=CALLS_AT_ONCE)(kind)
         self._actors = [actor.remote(*args) for _ in range(self._workers)]
         self._names = [f"worker {n}" for n in range(self._workers)]

@@ -6,10 +6,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import numpy as np
+import numpy.typing as npt
+
+from s2l.replayer.pacer import Pacer
+from s2l.replayer.pass_runner import Sink
+from s2l.replayer.passes import Pass
 from s2l.replayer.plan import Plan
 from s2l.replayer.run import Finding
 from s2l.replayer.scale_out.clock_offset import ClockOffset, measure_offset
 from s2l.replayer.scale_out.crew import Crew
+from s2l.replayer.scale_out.scaled_pass import ScaledPass
 from s2l.replayer.scale_out.worker import ReplayWorker, WorkerSpec
 
 ALIGNED_WITHIN_S: Final = 0.005
@@ -24,6 +31,9 @@ class ScaleOut:
     spec: WorkerSpec
     offsets: list[ClockOffset] = field(default_factory=list)
     _error_ns: int = 0
+    _passes: list[ScaledPass] = field(default_factory=list)
+
+    lead_us: int = 500_000
 
     async def hire(self) -> None:
         """Start the workers and let them connect. Raises WorkerLost, ServingError."""
@@ -46,12 +56,39 @@ class ScaleOut:
         errors_ns = [offset.error_ns for offset in self.offsets]
         self._error_ns = max([self._error_ns, *errors_ns, *drifts_ns])
 
-    def start_ns(self, ours_ns: int) -> list[int]:
-        """A moment of our clock on the clocks of the workers."""
-        return [ours_ns + offset.offset_ns for offset in self.offsets]
+    def sender(
+        self,
+        todo: Pass,
+        sink: Sink,
+        pacer: Pacer,
+        *,
+        start_us: int,
+        cancel_us: npt.NDArray[np.int64] | None,
+    ) -> ScaledPass:
+        """The pass that was prepared, to be sent by all workers."""
+        self._passes.append(
+            ScaledPass(
+                todo,
+                self.crew,
+                sink,
+                # The run's start, on the clocks of the workers.
+                [pacer.start_ns + offset.offset_ns for offset in self.offsets],
+                start_us,
+                closed_loop=self.spec.options.concurrency is not None,
+                cancel_us=cancel_us,
+            )
+        )
+        return self._passes[-1]
 
-    def finding(self) -> Finding:
-        """How well the clocks agree."""
+    def findings(self) -> list[Finding]:
+        """How well the clocks agree, and which workers died."""
+        lost = dict.fromkeys(text for one in self._passes for text in one.lost)
+        return [
+            self._clocks(),
+            *(Finding(check="worker_lost", severity="degraded", text=text) for text in lost),
+        ]
+
+    def _clocks(self) -> Finding:
         error_s = self._error_ns / 1e9
         text = f"{len(self.crew)} workers sent, their clocks within {error_s * 1e3:.2f} ms"
         if error_s > ALIGNED_WITHIN_S:

@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from s2l.replayer.monitor import ClientSample
+from s2l.replayer.pass_runner import Sink
 from s2l.replayer.passes import Pass
 from s2l.replayer.record import RequestRecord
 from s2l.replayer.scale_out.crew import Crew, WorkerLost
@@ -19,13 +19,6 @@ POLL_S: Final = 0.25
 LOST: Final = "worker_lost"
 """The error type of a request whose sender died before the answer was complete, or before what
 came of it was fetched."""
-
-
-class Sink(Protocol):
-    """Where finished records go: the writer of the run."""
-
-    def put(self, records: list[RequestRecord], samples: list[ClientSample]) -> None:
-        """Take them."""
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
@@ -121,6 +121,8 @@ class ReplayWorker:
         over = running is not None and running.done()
         if over and running is not None:
             running.result()
+        elif runner is not None:
+            self._wait(_called(runner.hand_over))
         log = self._log.take()
         if runner is None:
             return Report(0, 0, over, False, log)
@@ -145,6 +147,10 @@ class ReplayWorker:
 
     def _wait(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+
+async def _called(method: Callable[[], None]) -> None:
+    method()
 
 
 def _share_of(options: ReplayOptions, worker: int, workers: int) -> ReplayOptions:

@@ -7,6 +7,7 @@ import click
 import msgspec
 
 from s2l.calibrating import Calibration
+from s2l.collecting_options import crew_of, scale_options
 from s2l.exits import FAILED, INTERRUPTED, NOT_VALID
 from s2l.folders import RUNS, new_folder, unused
 from s2l.json_events import STDOUT, JsonEvents
@@ -24,6 +25,7 @@ from s2l.replay_request import (
 )
 from s2l.replayer.options import ReplayOptions
 from s2l.replayer.run import RunInfo
+from s2l.replayer.scale_out.crew import Crew
 from s2l.replaying import cut_short, plan_only, replay_into, run_interruptibly
 from s2l.target import Target, server_at
 from s2l.workloads.trace import Trace
@@ -53,6 +55,7 @@ _COUNT = click.IntRange(1)
 )
 @click.option("--deadline", type=MOMENTS, help="As --answer-at, one moment: 2s.")
 @with_options(WORKLOAD, TARGET, REQUESTS)
+@scale_options
 @click.option("--slo", type=REQUEST_SLO, help="Limits for goodput: ttft_s<500ms,tpot_s<50ms.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and send nothing of it.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the run.")
@@ -87,9 +90,10 @@ def replay(
         path = unused(out, "run.json", advice="name another folder")
     events = None if json_events is None else JsonEvents(json_events)
     try:
-        info = run_interruptibly(
-            _replay(path, opened, options, target, events, calibrate=given["calibrate"])
-        )
+        with crew_of(given) as crew:
+            info = run_interruptibly(
+                _replay(path, opened, options, target, events, crew, given["calibrate"])
+            )
         return conclude(path, info, strict=strict, as_json=as_json, events=events)
     finally:
         if events is not None:
@@ -114,7 +118,7 @@ async def _replay(
     options: ReplayOptions,
     target: Target,
     events: JsonEvents | None,
-    *,
+    crew: Crew | None,
     calibrate: bool | None,
 ) -> RunInfo:
     async with server_at(target.url) as url:
@@ -127,6 +131,7 @@ async def _replay(
             target=target,
             calibration=Calibration(calibrate),
             events=events,
+            crew=crew,
         )
 
 

@@ -12,6 +12,7 @@ import msgspec
 from click.core import ParameterSource
 
 from s2l.calibrating import Calibration
+from s2l.collecting_options import crew_of, scale_options
 from s2l.exits import FAILED, INTERRUPTED
 from s2l.folders import RUNS, new_folder, unused
 from s2l.named_trace import named_trace
@@ -22,6 +23,7 @@ from s2l.replay_parameters import DURATION, PERCENTILE_SLO, RATES
 from s2l.replay_request import target_of
 from s2l.replayer.options import ReplayOptions
 from s2l.replayer.run import RunInfo
+from s2l.replayer.scale_out.crew import Crew
 from s2l.replaying import replay_into, run_interruptibly
 from s2l.sweep_plan import SweepPlan
 from s2l.sweep_record import SWEEP, SWEEP_FORMAT, Sweep, read_sweep
@@ -30,8 +32,6 @@ from s2l.sweep_run import sweep_on
 from s2l.sweep_table import sweep_table
 from s2l.target import Target, server_at
 from s2l.workloads.trace import Trace
-
-REPORT: Final = "report.html"
 
 _WITH_RESUME: Final = ("resume", "as_json")
 
@@ -69,6 +69,7 @@ _WITH_RESUME: Final = ("resume", "as_json")
     help="Of starts in each pass, in seconds.",
 )
 @with_options(WORKLOAD, TARGET, REQUESTS)
+@scale_options
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the sweep.")
 @click.option("--resume", type=click.Path(path_type=Path), help="Go on with an interrupted sweep.")
 @click.option("--json", "as_json", is_flag=True, help="The points as JSON on standard output.")
@@ -102,9 +103,10 @@ def sweep(
     path = named_trace(trace)
     opened = Trace.open(path)
     begun = found or _new_sweep(path, given)
-    ended, cut = run_interruptibly(
-        _sweep(folder, begun, plan, opened, options, target, calibrate=given["calibrate"])
-    )
+    with crew_of(given) as crew:
+        ended, cut = run_interruptibly(
+            _sweep(folder, begun, plan, opened, options, target, crew, given["calibrate"])
+        )
     return _conclude(folder, ended, cut, as_json=as_json)
 
 
@@ -136,7 +138,7 @@ async def _sweep(
     trace: Trace,
     options: ReplayOptions,
     target: Target,
-    *,
+    crew: Crew | None,
     calibrate: bool | None,
 ) -> tuple[Sweep, str | None]:
     calibration = Calibration(calibrate)
@@ -151,6 +153,7 @@ async def _sweep(
                 embedded=target.url is None,
                 target=target,
                 calibration=calibration,
+                crew=crew,
             )
 
         return await sweep_on(folder, begun, plan, replay)
@@ -175,14 +178,14 @@ def _conclude(folder: Path, ended: Sweep, cut: str | None, *, as_json: bool) -> 
 def _report(folder: Path, ended: Sweep) -> bool:
     """Print and write the figures of all points; whether any request was answered."""
     # Charts take a second to import, which is not to stand before the first request.
-    from s2l.reports.html import write_html
+    from s2l.commands.report import report_on_sweep
     from s2l.reports.sweep import rate_series, sweep_runs
 
     if not ended.points:
         return False
     runs = sweep_runs(folder)
-    summaries = write_html(runs, folder / REPORT)
+    summaries, page = report_on_sweep(folder)
     named = [(run.path.name, one) for run, one in zip(runs, summaries, strict=True)]
     console.print(sweep_table(rate_series(named).points, ended.points))
-    say(f"report: {folder / REPORT}")
+    say(f"report: {page}")
     return any(run.info.counts.succeeded for run in runs)

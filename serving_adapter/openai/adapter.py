@@ -127,6 +127,11 @@ class OpenAiAdapter:
         """Tokens of each text, by the server's tokenizer or the one on disk."""
         return await each(self._counted_by().count, texts)
 
+    async def ready(self, requests: int) -> None:
+        """Open connections ahead; none where each request is to have a new one."""
+        if self._pool is not None:
+            await self._pool.open_ahead(requests)
+
     def prepare(self, prompt: Prompt) -> PreparedCompletion:
         """Encode the prompt; the server was probed before."""
         template, pool = self._template, self._pool

@@ -52,7 +52,7 @@ class Connection(asyncio.Protocol):
         "_reply",
         "_transport",
         "answered",
-        "requests",
+        "kept",
     )
 
     def __init__(
@@ -64,7 +64,8 @@ class Connection(asyncio.Protocol):
         self._reply: Reply | None = None
         self._headers: Headers = {}
         self._body: BodySink = nowhere
-        self.requests = 0
+        self.kept = False
+        """Whether it lay idle before: the server may have closed it meanwhile."""
         self.answered = False
         """Whether anything came back since the last request."""
 
@@ -79,7 +80,6 @@ class Connection(asyncio.Protocol):
         assert self._transport is not None
         self._reply = reply
         self.answered = False
-        self.requests += 1
         self._transport.write(request)
 
     def abort(self) -> None:

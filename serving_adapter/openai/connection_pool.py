@@ -3,11 +3,15 @@
 import asyncio
 import socket
 import ssl
-from typing import Protocol
+from typing import Final, Protocol
 from urllib.parse import SplitResult
 
 from s2l.serving_adapter.base import ServingError
 from s2l.serving_adapter.openai.connection import Connection
+
+
+OPEN_AT_ONCE: Final = 64
+"""Fewer than the connections that servers queue before they are accepted (128 and more)."""
 
 
 class LeaseHolder(Protocol):
@@ -31,6 +35,11 @@ class Lease:
         self._error: ServingError | None = None
         self._holder: LeaseHolder | None = None
         self._given_back = False
+
+    @property
+    def failed(self) -> bool:
+        """Whether there will be no connection."""
+        return self._error is not None
 
     def use(self, holder: LeaseHolder) -> None:
         """Tell the holder, now or once it is decided."""
@@ -113,6 +122,7 @@ class ConnectionPool:
         if not connection.usable:
             return
         if self._reuse:
+            connection.kept = True
             self._idle[connection] = None
         else:
             connection.abort()
@@ -121,6 +131,18 @@ class ConnectionPool:
         """Nobody waits for this lease: where nothing is reused it need not be opened."""
         if not self._reuse and (task := self._opening.get(lease)) is not None:
             task.cancel()
+
+    async def open_ahead(self, connections: int) -> None:
+        """Have so many free where they are reused, or as many as the server takes."""
+        missing = connections - len(self._idle) if self._reuse else 0
+        for opened in range(0, missing, OPEN_AT_ONCE):
+            leases = [self.lease(fresh=True) for _ in range(min(OPEN_AT_ONCE, missing - opened))]
+            tasks = [self._opening[lease] for lease in leases]
+            for lease in leases:
+                lease.give_back()
+            await asyncio.gather(*tasks)
+            if any(lease.failed for lease in leases):
+                return
 
     async def close(self) -> None:
         """Close everything, and wait until it is closed."""

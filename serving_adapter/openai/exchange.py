@@ -87,7 +87,7 @@ class Exchange:
 
     def _was_stale(self, connection: Connection) -> bool:
         at_once = monotonic() - self._sent_s < STALE_S
-        return connection.requests > 1 and not connection.answered and at_once
+        return connection.kept and not connection.answered and at_once
 
     def _end_with(self, error: ServingError) -> None:
         reply = self._reply

@@ -90,6 +90,9 @@ class RealtimeAdapter:
         """Count tokens by vLLM's ``/tokenize``."""
         return [len(ids) for ids in await _gather(self._tokenize(text) for text in texts)]
 
+    async def ready(self, requests: int) -> None:
+        """Nothing: each session opens a socket of its own."""
+
     def prepare(self, prompt: Prompt) -> PreparedSession:
         """Encode all frames that the prompt takes."""
         return PreparedSession(self.connect, prompt, extended=self._extended, model=self._model)

@@ -123,6 +123,8 @@ class Response:
             self.prompt.cached_tokens,
             self._output_tokens,
             self.prompt.invalidated_tokens if self._reports else None,
+            self.prompt.found_tokens,
+            self.prompt.discarded_tokens,
         )
 
     def _put_all(self, events: Iterable[Event]) -> None:

@@ -96,18 +96,27 @@ def rate_limits(**limits: tuple[int, int]) -> Event:
 @dataclass(frozen=True, slots=True)
 class TokenCount:
     """Tokens of one response: all of the prompt, those of it not prefilled again, the answer's,
-    and those prefilled and thrown away because context was replaced (None: not asked for)."""
+    and those prefilled and thrown away because context was replaced (None: not asked for).
+    ``found`` were in the prefix cache before this session had put anything there, and
+    ``discarded`` were generated after intermediate chunks."""
 
     prompt: int
     cached: int
     output: int
     invalidated: int | None = None
+    found: int = 0
+    discarded: int = 0
 
     def usage(self) -> Event:
         """The API's usage object."""
         extra: Event = {}
         if self.invalidated is not None:
-            extra = {"s2l": {"invalidated_tokens": self.invalidated}}
+            own = {
+                "invalidated_tokens": self.invalidated,
+                "found_tokens": self.found,
+                "discarded_tokens": self.discarded,
+            }
+            extra = {"s2l": own}
         return extra | {
             "total_tokens": self.prompt + self.output,
             "input_tokens": self.prompt,

@@ -32,6 +32,7 @@ class OwnUsage(msgspec.Struct, frozen=True):
 
     invalidated_tokens: int | None = None
     discarded_tokens: int | None = None
+    found_tokens: int | None = None
 
 
 class UsageObject(msgspec.Struct, frozen=True):
@@ -95,6 +96,7 @@ def usage(response: ResponseObject) -> Usage:
         cached_tokens=inputs.cached_tokens if inputs else None,
         output_tokens=counted.output_tokens,
         invalidated_tokens=own.invalidated_tokens,
+        found_tokens=own.found_tokens,
         discarded_tokens=own.discarded_tokens,
         reasoning_tokens=outputs.reasoning_tokens if outputs else None,
     )

@@ -56,6 +56,8 @@ class StreamedPrompt:
         self._runs = 0
         self._past: list[int] = []  # what past requests were handed of a prompt, perhaps changed
         self._thrown_away = 0
+        self._found: int | None = None
+        self._discarded = 0
         self._growing = 0
         self._version = 0
         self._last_change_s = 0.0
@@ -84,6 +86,16 @@ class StreamedPrompt:
     def cached_tokens(self) -> int:
         """Prompt tokens that were there when the answer's prefill began."""
         return max(self._run.held_at_end, self.prefix_cached_tokens)
+
+    @property
+    def discarded_tokens(self) -> int:
+        """Tokens generated after intermediate chunks, which are no part of an answer."""
+        return self._discarded
+
+    @property
+    def found_tokens(self) -> int:
+        """Prompt tokens that were in the prefix cache before this prompt had put any there."""
+        return self._found or 0
 
     @property
     def invalidated_tokens(self) -> int:
@@ -176,6 +188,8 @@ class StreamedPrompt:
     def _take(self, run: PromptRun, claim: Claim, step: Step) -> None:
         if run.cached is None:
             run.cached = step.cached_tokens
+            if self._found is None:
+                self._found = step.cached_tokens
             metrics.REUSED.inc(step.cached_tokens)
             lost = max(0, run.replaces - step.cached_tokens)
             self._thrown_away += lost
@@ -184,7 +198,9 @@ class StreamedPrompt:
             run.generated += len(step.token_ids)
             self._admission.answered(claim, len(run.sent) + run.generated)
             self._steps.put_nowait(step)
-        elif step.finish_reason is not None:  # the token of an intermediate chunk is no answer
+            return
+        self._discarded += len(step.token_ids)
+        if step.finish_reason is not None:
             run.prefilled = len(run.sent)
             self._admission.prefilled(claim, step.cached_tokens)
             self._on_prefilled(common_prefix(run.sent, self._tokens))

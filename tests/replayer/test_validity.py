@@ -38,7 +38,9 @@ def _record(
         rate=1.0,
         start_intended_us=start,
         start_us=None if error_type == "unsent" else start + start_lag_us,
+        handed_us=[due + chunk_lag_us],
         sent_us=[due + chunk_lag_us],
+        ask_us=due,
         context_us=due,
         token_us=[due + ttft_us],
         end_us=end_us or due + ttft_us,
@@ -131,11 +133,19 @@ def test_a_warm_cache_is_detected() -> None:
 
 def test_what_a_request_prefilled_itself_is_no_warm_cache() -> None:
     """All of its context was sent at once, and the server began before it had read the question."""
-    record = _record(delivery="wait", usage=Usage(100, 90, 5))
-    record.prefilled_us = [record.token_us[0] - 20_000]
+    own = _record(delivery="wait", usage=Usage(100, 90, 5, found_tokens=0))
+    assert _checks(_verdict([own])) == {}
+    others = _record(delivery="wait", usage=Usage(100, 90, 5, found_tokens=16))
+    assert _checks(_verdict([others])) == {"warm_cache": "invalid"}
+    unknown = _record(delivery="wait", usage=Usage(100, 90, 5))
+    assert _checks(_verdict([unknown])) == {"warm_cache": "invalid"}
+
+
+def test_what_the_protocol_lets_wait_is_no_lag_of_the_client() -> None:
+    record = _record()
+    record.sent_us = [(record.handed_us[0] or 0) + 400_000]
+    record.context_us = (record.ask_us or 0) + 400_000
     assert _checks(_verdict([record])) == {}
-    record.prefilled_us = [record.token_us[0] - 5]
-    assert _checks(_verdict([record])) == {"warm_cache": "invalid"}
 
 
 def test_caches_that_cannot_be_told_apart_are_said() -> None:

@@ -132,11 +132,12 @@ def test_no_requests(synthetic: ModuleType) -> None:
 def test_chunk_lag() -> None:
     row = {"request_id": "a", "seq": 0, "kind": "append", "arrival_intended_us": 100}
     rows = [
-        row | {"send_intended_us": 1_000, "sent_us": 3_500},
-        row | {"send_intended_us": 1_000, "sent_us": None},
+        row | {"send_intended_us": 1_000, "handed_us": 1_500, "sent_us": 3_500},
+        row | {"send_intended_us": 1_000, "handed_us": None, "sent_us": 3_500},
+        row | {"send_intended_us": 1_000, "handed_us": None, "sent_us": None},
     ]
     chunks = pa.Table.from_pylist(rows, schema=CHUNK_SCHEMA)
-    np.testing.assert_allclose(metrics.chunk_lag_s(chunks), [0.0025, np.nan])
+    np.testing.assert_allclose(metrics.chunk_lag_s(chunks), [0.0005, 0.0025, np.nan])
 
 
 def test_the_answer_begins_after_the_reasoning(synthetic: ModuleType) -> None:

@@ -18,6 +18,7 @@ from s2l.workloads.errors import ImportFailed
 from s2l.workloads.formats.base import ImportOptions
 from s2l.workloads.formats.import_log import ImportLog
 from s2l.workloads.formats.importing import Provenance, import_trace
+from s2l.workloads.formats.ragpulse import COMPONENTS, TRACE_FILE
 from s2l.workloads.formats.registry import FORMATS
 from s2l.workloads.manifest import FileEntry
 from s2l.workloads.synth.text import WordTexts
@@ -111,10 +112,9 @@ def _burstgpt(folder: Path) -> Path:
 def _ragpulse(folder: Path) -> Path:
     """Side files that are larger than the trace itself."""
     (folder / "ragpulse").mkdir()
-    names = ("1_sys_prompt", "2_passages", "3_history", "4_user_input", "5_web_search")
-    for name, key in zip(names, ("sys_prompt", "passage", "history", "user_input", "web_search")):
-        rows = [{f"{key}_id": n, "token_length": 5 + n} for n in range(60)]
-        _lines(folder / "ragpulse" / f"{name}.jsonl", rows)
+    for component in COMPONENTS:
+        rows = [{component.id_key: n, "token_length": 5 + n} for n in range(60)]
+        _lines(folder / "ragpulse" / component.file, rows)
     trace = [
         {
             "timestamp": str((7 * n) % 10),
@@ -128,7 +128,7 @@ def _ragpulse(folder: Path) -> Path:
         }
         for n in range(N)
     ]
-    _lines(folder / "ragpulse" / "0_trace.jsonl", trace)
+    _lines(folder / "ragpulse" / TRACE_FILE, trace)
     return folder / "ragpulse"
 
 

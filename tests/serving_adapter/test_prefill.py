@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from s2l.serving_adapter.embedded.model import Model
+from s2l.serving_adapter.embedded.server import EngineOptions
 from s2l.serving_adapter.mock.engine import Latencies, MockEngine
 from s2l.serving_adapter.realtime.admission import Admission
 from s2l.serving_adapter.realtime.engine import Chunk, Step
@@ -208,3 +210,10 @@ async def test_an_evicted_session_counts_what_is_found_again_and_nothing_as_inva
     cached, invalid = await usage.counts()
     assert (cached % BLOCK, invalid) == (0, 0)
     assert len(usage.engine.runs["r-1"]) == 1
+
+
+def test_the_embedded_engine_is_told_its_mode_and_to_go_by_priority() -> None:
+    options = EngineOptions(prefill="prefix")
+    assert options.environment()["S2L_PREFILL"] == "prefix"
+    arguments = options.arguments(Model("a/model", "model"), port=1)
+    assert arguments[arguments.index("--scheduling-policy") + 1] == "priority"

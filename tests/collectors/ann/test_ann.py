@@ -273,7 +273,7 @@ class Dying:
 
 async def test_a_process_that_is_killed_ends_the_capture(setup: Setup) -> None:
     queries = queries_of(2)
-    with pytest.raises(SearchFailed, match="use fewer --workers"):
+    with pytest.raises(SearchFailed, match="use fewer --searches"):
         await captured(setup, queries, setup.prepared(queries, 5), [Dying()], k=5)
 
 
