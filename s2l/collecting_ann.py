@@ -93,7 +93,7 @@ async def ann_with(
 
 
 def _own(options: AnnOptions, scale: Scale, worker: int) -> AnnOptions:
-    """One worker's: at least one question and one search at once, and paths from anywhere."""
+    """One worker's: at least one search at once, and paths that are found from any folder."""
     return replace(
         options,
         corpus=options.corpus.absolute(),
@@ -102,7 +102,7 @@ def _own(options: AnnOptions, scale: Scale, worker: int) -> AnnOptions:
         model=_found(options.model),
         reranker=_found(options.reranker) if options.reranker else None,
         rebuild=False,
-        concurrency=max(1, scale.share_of(options.concurrency, worker)),
+        concurrency=scale.share_of(options.concurrency, worker),
         searches=max(1, scale.share_of(options.searches, worker)),
     )
 

@@ -64,6 +64,7 @@ async def crawl_with(
 
     Raises what ``crawl_into`` does; RayMissing, WorkerLost.
     """
+    scale.check_limit("--concurrency", options.concurrency)
     options = replace(options, workers=scale.workers)
     async with site_up(options) as (options, demo_search):
         jobs = [
@@ -95,10 +96,10 @@ async def crawl_with(
 
 
 def _own(options: CrawlOptions, scale: Scale, worker: int) -> CrawlOptions:
-    """One worker's: at least one question at once, and a cache that is found from anywhere."""
+    """One worker's, with a cache that is found from any folder."""
     return replace(
         options,
-        concurrency=max(1, scale.share_of(options.concurrency, worker)),
+        concurrency=scale.share_of(options.concurrency, worker),
         cache=str(Path(options.cache).absolute()) if options.cache else None,
     )
 

@@ -19,10 +19,13 @@ _OPTIONS: Final = (
         type=click.IntRange(1),
         default=1,
         show_default=True,
-        help="Processes that share the work; with --ray, those of the cluster.",
+        help="Processes that share the work and its limits; with --ray, those of a cluster.",
     ),
     click.option(
-        "--ray", "ray_address", metavar="ADDRESS", help="Of a Ray cluster that the workers run on."
+        "--ray",
+        "ray_address",
+        metavar="ADDRESS",
+        help="Of a Ray cluster, on which the workers are to run; this program is installed there.",
     ),
 )
 
@@ -40,6 +43,14 @@ class Scale:
 
     workers: int = 1
     address: str | None = None
+
+    def check_limit(self, option: str, limit: int) -> None:
+        """Raises click.UsageError for a limit that leaves a worker nothing."""
+        if limit < self.workers:
+            raise click.UsageError(
+                f"--workers {self.workers} take one each at least: more than {option} allows, "
+                f"which is {limit}"
+            )
 
     @property
     def is_one(self) -> bool:

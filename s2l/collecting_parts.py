@@ -62,12 +62,12 @@ def fetch_part(crew: Crew, worker: int, path: Path, *, is_here: bool) -> Trace |
         NotATrace: what came is not what it wrote.
     """
     part: Part | None = crew.call(worker, "part")
-    if part is None:
-        return None
-    if not is_here:
+    if part is not None and not is_here:
         for name, size in part.files.items():
             _fetch_file(crew, worker, name, size, path)
-        crew.call(worker, "discard")
+    crew.call(worker, "discard")
+    if part is None:
+        return None
     trace = _checked(path)
     if trace.sha256 != part.sha256:
         raise NotATrace(f"{path / MANIFEST}: is not the one that {crew.name(worker)} wrote")

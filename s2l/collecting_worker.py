@@ -51,8 +51,9 @@ class CaptureWorker:
 
     def __init__(self, folder: Path, token: str) -> None:
         self.shares_folder = _reads(folder / TOKEN, token)
-        self._own = None if self.shares_folder else Path(tempfile.mkdtemp(prefix="s2l-"))
-        self._path = self._own or folder
+        self._folder = folder
+        self._own: Path | None = None
+        self._path = folder
         self._watch = Watch()
         self._running: Future[Any] | None = None
         self._task: asyncio.Task[Any] | None = None
@@ -72,10 +73,13 @@ class CaptureWorker:
 
         Raises what opening raises.
         """
-        self._path /= name
+        if not self.shares_folder:
+            self._own = Path(tempfile.mkdtemp(prefix="s2l-"))
+        self._path = (self._own or self._folder) / name
         self._running = asyncio.run_coroutine_threadsafe(self._capture(job), self._loop)
         wait([self._running, self._watch.ready], return_when=FIRST_COMPLETED)
         if not self._watch.ready.done():
+            self.discard()
             self._running.result()
         return self.shares_folder
 

@@ -7,6 +7,7 @@ from typing import Any
 import click
 import msgspec
 
+from s2l.collecting_options import Scale
 from s2l.collectors.crawl_settings import CrawlSettings
 from s2l.collectors.fetching.limits import FetchLimits
 from s2l.collectors.page_reader import BrowserMode
@@ -94,12 +95,9 @@ class CrawlOptions:
         )
 
     def _shared(self, manners: Manners) -> Manners:
-        for option, least in (("requests", manners.concurrency), ("per-site", manners.per_site)):
-            if least < self.workers:
-                raise click.UsageError(
-                    f"--workers {self.workers} make as many requests at once: more than "
-                    f"--{option} allows, which is {least}"
-                )
+        scale = Scale(self.workers)
+        scale.check_limit("--requests", manners.concurrency)
+        scale.check_limit("--per-site", manners.per_site)
         return replace(manners, crawls=self.workers)
 
     def _retry(self, policy: RetryPolicy) -> RetryPolicy:

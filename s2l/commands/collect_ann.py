@@ -103,6 +103,7 @@ def ann(context: click.Context, /, questions: Path | None, out: Path | None, **g
         raise click.UsageError(f"{path}: there already; name a new folder for the trace")
     licence = given["licence"] or _licence(corpus)
     scale = Scale(given["workers"], given["ray_address"])
+    scale.check_limit("--concurrency", options.concurrency)
     opened = open_ann(chosen, options)
     try:
         if scale.is_one:

@@ -9,7 +9,6 @@ from urllib.parse import SplitResult
 from s2l.serving_adapter.base import ServingError
 from s2l.serving_adapter.openai.connection import Connection
 
-
 OPEN_AT_ONCE: Final = 64
 """Fewer than the connections that servers queue before they are accepted (128 and more)."""
 
