@@ -16,7 +16,7 @@ from s2l.workloads.token_counter import WordCounter
 from s2l.workloads.trace import Trace
 from s2l.workloads.validation import validate
 
-REAL = Path("/work/shared/data/traces")
+REAL = Path(__file__).parents[4] / "shared" / "data" / "traces"
 
 
 class ShortTexts:
