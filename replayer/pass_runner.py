@@ -15,7 +15,7 @@ from s2l.replayer.record import RequestRecord
 from s2l.replayer.replayer import Replayer
 from s2l.serving_adapter.base import PreparedRequest
 
-HAND_OVER: Final = 256
+HAND_OVER: Final = 64
 """Records that are handed to the writer at once: waking it takes time from the event loop."""
 HAND_OVER_SAMPLES: Final = 10
 """After so many samples of the client, half a second, it is handed what there is."""

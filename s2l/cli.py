@@ -7,17 +7,17 @@ from typing import Final
 import click
 
 from s2l import __version__
-from s2l.exits import FAILED, INTERRUPTED, USAGE, exit_code_of
+from s2l.exits import FAILED, INTERRUPTED, USAGE, exit_code_of, message_of
 
 COMMANDS: Final = {
     "collect": "Record how context arrives, as a trace dataset.",
     "compare": "Compare runs, paired by query, with intervals and in plain words.",
-    "dataset": "Look at, check and recover trace datasets.",
+    "dataset": "Look at, make, convert, check and share trace datasets.",
     "demo": "The whole job on this machine: crawl, replay both deliveries, report.",
     "doctor": "What is installed, what works here, what to install.",
     "export": "Write a run's metrics as a table, or its figures for a paper.",
     "import-run": "Make a run of a log that Stream2LLM's experiments wrote.",
-    "mock": "A Realtime server with known latencies.",
+    "mock": "A server with known latencies, for both protocols.",
     "publish": "Make a static site of runs, or add to one.",
     "replay": "Replay a trace against a server, streaming and waiting.",
     "report": "Make HTML reports of runs.",
@@ -76,7 +76,7 @@ def run(arguments: list[str]) -> int:
         code = exit_code_of(error)
         if code is None:
             raise
-        return _say(str(error), code)
+        return _say(message_of(error), code)
 
 
 def _say(message: str, code: int) -> int:

@@ -53,6 +53,7 @@ class AnnJob:
                 first_offset_us=await watch.begin(),
                 stop=watch.stop,
             )
+            writer.finish()  # drained or not: it is a part
 
 
 async def ann_with(
@@ -92,8 +93,21 @@ async def ann_with(
         )
 
 
+def with_searches(options: AnnOptions, scale: Scale, given: int | None) -> AnnOptions:
+    """At least one search at once for each worker; on a GPU it is one for each.
+
+    Raises:
+        click.UsageError: fewer are asked for.
+    """
+    if given is not None and not options.gpu:
+        scale.check_limit("--searches", given)
+    return (
+        options if options.gpu else replace(options, searches=max(options.searches, scale.workers))
+    )
+
+
 def _own(options: AnnOptions, scale: Scale, worker: int) -> AnnOptions:
-    """One worker's: at least one search at once, and paths that are found from any folder."""
+    """One worker's, with paths that are found from any folder."""
     return replace(
         options,
         corpus=options.corpus.absolute(),
@@ -103,7 +117,7 @@ def _own(options: AnnOptions, scale: Scale, worker: int) -> AnnOptions:
         reranker=_found(options.reranker) if options.reranker else None,
         rebuild=False,
         concurrency=scale.share_of(options.concurrency, worker),
-        searches=max(1, scale.share_of(options.searches, worker)),
+        searches=options.searches if options.gpu else scale.share_of(options.searches, worker),
     )
 
 

@@ -55,12 +55,18 @@ class CrawlJob:
                     first_offset_us=await watch.begin(),
                     stop=watch.stop,
                 )
+                writer.finish()  # drained or not: it is a part
 
 
 async def crawl_with(
     scale: Scale, path: Path, queries: Sequence[Query], options: CrawlOptions, *, licence: str
 ) -> Outcome:
     """Crawl into a new trace folder, on several workers.
+
+    A site is asked no more than by one: requests at once are shared out, and each worker lets as
+    many times as long pass between two starts, by our delay or by that of robots.txt, which each
+    reads itself. What a site or a search service answers under load (to ask later) holds for the
+    worker that it is said to; the others learn it by their own next request.
 
     Raises what ``crawl_into`` does; RayMissing, WorkerLost.
     """

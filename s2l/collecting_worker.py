@@ -25,6 +25,10 @@ TOKEN: Final = "token"
 """A file with a secret: who reads it there sees the folder of the one that wrote it."""
 
 
+SILENCE_S: Final = 60.0
+"""A capture that nobody has asked for so long ends, and keeps what it has: its planner is gone."""
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """How a capture goes: ``over`` once its part is a finished trace, or there is none."""
@@ -55,6 +59,7 @@ class CaptureWorker:
         self._own: Path | None = None
         self._path = folder
         self._watch = Watch()
+        self._asked_s = time.monotonic()
         self._running: Future[Any] | None = None
         self._task: asyncio.Task[Any] | None = None
         self._loop = asyncio.new_event_loop()
@@ -85,10 +90,13 @@ class CaptureWorker:
 
     def begin(self, start_ns: int) -> None:
         """Capture, into a trace that has started at ``start_ns`` of this machine's clock."""
+        self._asked_s = time.monotonic()
         self._loop.call_soon_threadsafe(self._watch.start, start_ns)
+        self._loop.call_soon_threadsafe(self._end_when_alone)
 
     def report(self) -> Report:
         """How it goes. Raises what ended the capture, if that was an error."""
+        self._asked_s = time.monotonic()
         running = self._running
         over = running is not None and running.done()
         if over and running is not None and not running.cancelled():
@@ -128,6 +136,13 @@ class CaptureWorker:
         """Remove a temporary folder of its own."""
         if self._own is not None:
             shutil.rmtree(self._own, ignore_errors=True)
+
+    def _end_when_alone(self) -> None:
+        left_s = self._asked_s + SILENCE_S - time.monotonic()
+        if left_s > 0:
+            self._loop.call_later(left_s, self._end_when_alone)
+        else:
+            self.stop()
 
     async def _look(self, over: bool) -> Report:
         return Report(self._watch.progress, dict(self._watch.waiting()), over)

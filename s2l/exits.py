@@ -32,13 +32,25 @@ _CODES: Final = {
 }
 """By full name, so that no module is imported only to know its errors."""
 
+_NO_SUCH_PLACE: Final = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
+"""What the system says when a path that was given cannot be what it is to be."""
+
 
 def exit_code_of(error: Exception) -> int | None:
     """The exit code for an error of ours; None for one that is a bug."""
     for kind in type(error).__mro__:
         if (code := _CODES.get(f"{kind.__module__}.{kind.__qualname__}")) is not None:
             return code
+    if isinstance(error, _NO_SUCH_PLACE) and error.filename is not None:
+        return USAGE
     return FAILED if isinstance(error, OSError) else None
+
+
+def message_of(error: Exception) -> str:
+    """What to say of it: ``PATH: reason`` for what the system says of a file."""
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
 
 
 def known_errors() -> list[str]:

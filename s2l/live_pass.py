@@ -49,7 +49,9 @@ class RecentRates:
         if elapsed_s <= then_s:
             return None
         span_s = elapsed_s - then_s
-        return (offered - offered_then) / span_s, (ended - ended_then) / span_s
+        # A product of floats: once all were offered, it moves by less than any request.
+        offered_since = round(offered - offered_then, 6)
+        return max(0.0, offered_since) / span_s, (ended - ended_then) / span_s
 
 
 def moment(at: Progress, rates: RecentRates) -> PassMoment:

@@ -34,10 +34,20 @@ WORKLOAD: Final[tuple[Decorator, ...]] = (
         show_default=True,
         help="Of gamma, ramp and step: 1 is Poisson, less is more bursty, inf is even.",
     ),
-    click.option("--seed", type=click.IntRange(0), default=0, show_default=True),
+    click.option(
+        "--seed",
+        type=click.IntRange(0),
+        default=0,
+        show_default=True,
+        help="Of the schedule, and of all that is drawn.",
+    ),
     click.option("--time-scale", type=POSITIVE, default=1.0, help="Multiplies retrieval times."),
-    click.option("--max-concurrency", type=_COUNT, help="Requests under way; others wait."),
-    click.option("--max-tokens", type=_COUNT, default=32, show_default=True),
+    click.option(
+        "--max-concurrency", type=_COUNT, help="At most so many requests under way; others wait."
+    ),
+    click.option(
+        "--max-tokens", type=_COUNT, default=32, show_default=True, help="Of an answer, at most."
+    ),
     click.option(
         "--context-tokens",
         type=_COUNT,
@@ -48,6 +58,8 @@ WORKLOAD: Final[tuple[Decorator, ...]] = (
         type=click.Choice(["stream", "wait", "both"]),
         default="both",
         show_default=True,
+        help="Each piece of context when it arrives, all of it at the end, or both, one after the "
+        "other.",
     ),
     click.option(
         "--order",
@@ -61,7 +73,13 @@ WORKLOAD: Final[tuple[Decorator, ...]] = (
 """What is sent, and when."""
 
 REQUESTS: Final[tuple[Decorator, ...]] = (
-    click.option("--warmup", type=click.IntRange(0), default=2, show_default=True),
+    click.option(
+        "--warmup",
+        type=click.IntRange(0),
+        default=2,
+        show_default=True,
+        help="Requests before anything is measured.",
+    ),
     click.option(
         "--timeout",
         "timeout_s",
@@ -82,7 +100,8 @@ REQUESTS: Final[tuple[Decorator, ...]] = (
         type=click.IntRange(0),
         default=0,
         show_default=True,
-        help="Of a request that failed before its first token; every attempt is recorded.",
+        help="Of a request that was refused, put off (429) or cut off before its first token; "
+        "every attempt is recorded.",
     ),
     click.option(
         "--cancel-fraction",

@@ -21,7 +21,7 @@ def sweep_table(measured: "Sequence[RatePoint]", points: Sequence[SweepPoint]) -
     """A row for each rate and delivery; ``measured`` has the figures, ``points`` the judgement."""
     judged = {point.rate_qps: point for point in points}
     unit = Unit.fitting(one.ttft_s.level(level) for one in measured for level in _LEVELS)
-    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     drawn.add_column("qps", justify="right", no_wrap=True)
     drawn.add_column("", no_wrap=True)
     for name in (f"TTFT p50, {unit.name}", "p95", "p99", "done/s", "failed"):

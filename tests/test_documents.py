@@ -1,15 +1,27 @@
 """The documents tell the truth: what they name exists."""
 
 import re
+from dataclasses import fields
 from pathlib import Path
 
 import click
+from prometheus_client.metrics import MetricWrapperBase
 
 from s2l.cli import COMMANDS, program
 from s2l.collectors.failure import CODES
+from s2l.serving_adapter.realtime import metrics
+from s2l.serving_adapter.realtime.limits import PREFIX, Limits
+from s2l.serving_adapter.realtime.prefill_mode import PREFILL_MODES
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = ("README.md", "CONTRIBUTING.md", "docs/architecture.md", "CHANGELOG.md")
+DOCUMENTS = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "docs/architecture.md",
+    "docs/formats.md",
+    "docs/serving.md",
+)
 
 
 def _text(name: str) -> str:
@@ -24,7 +36,7 @@ def test_every_command_is_documented() -> None:
 
 def test_commands_that_are_named_exist() -> None:
     for name in DOCUMENTS:
-        for command in re.findall(r"`s2l ([a-z]+)", _text(name)):
+        for command in re.findall(r"`s2l ([a-z][a-z-]*)", _text(name)):
             assert command in COMMANDS, f"{name}: s2l {command}"
 
 
@@ -48,6 +60,17 @@ def test_files_that_are_linked_exist() -> None:
         folder = (ROOT / name).parent
         for link in re.findall(r"\]\(([^)#:]+)\)", _text(name)):
             assert (folder / link).exists(), f"{name}: {link}"
+
+
+def test_limits_and_metrics_of_the_server_are_documented() -> None:
+    serving = _text("docs/serving.md")
+    for field in fields(Limits):
+        assert f"`{PREFIX}{field.name.upper()}`" in serving
+    for metric in vars(metrics).values():
+        if isinstance(metric, MetricWrapperBase):
+            assert f"`{metric.describe()[0].name}" in serving
+    for mode in PREFILL_MODES:
+        assert f"| `{mode}`" in serving
 
 
 def test_make_targets_that_are_named_exist() -> None:

@@ -26,8 +26,8 @@ def merge_traces(
     Queries come in the order of their offsets, those with the same one in the order of the parts.
     A document that several parts have is written once, as the first of them has it. All parts
     count from the same moment; with ``offset_us``, which is asked in the order of the result, the
-    queries get other offsets. ``merged`` is called after each query. Memory holds ids and a few
-    thousand rows of each part.
+    queries get other offsets. ``merged`` is called after each query. Memory holds ids, and a batch
+    of rows of each part.
 
     Raises:
         TraceError: two parts have the same query, or the disk would not take it.

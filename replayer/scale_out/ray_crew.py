@@ -2,6 +2,8 @@
 
 import logging
 import os
+import re
+import socket
 from typing import Any, Final
 
 from s2l.replayer.scale_out.crew import WorkerLost
@@ -9,6 +11,11 @@ from s2l.replayer.scale_out.crew import WorkerLost
 INSTALL: Final = "Ray is not installed: pip install 's2l[ray]'"
 CALLS_AT_ONCE: Final = 4
 """A worker is asked how it goes while it is asked to stop."""
+
+
+ANSWER_S: Final = 5.0
+"""How long a cluster may take to accept a connection; Ray itself goes on trying for minutes."""
+_HOST_PORT: Final = re.compile(r"(?:ray://)?\[?([^\[\]/]+?)\]?:(\d+)")
 
 
 class RayMissing(Exception):
@@ -30,11 +37,14 @@ class RayCrew:
             import ray
         except ModuleNotFoundError:
             raise RayMissing(INSTALL) from None
+        if address is not None:
+            _check_reachable(address)
         self._ray: Any = ray
         self._workers = workers
         self._actors: list[Any] = []
         self._names: list[str] = []
-        own: dict[str, Any] = {"num_cpus": workers, "include_dashboard": False}
+        # "local": without it a cluster that was started on this machine would be joined.
+        own: dict[str, Any] = {"address": "local", "num_cpus": workers, "include_dashboard": False}
         try:
             ray.init(
                 **({"address": address} if address else own),
@@ -81,3 +91,18 @@ class RayCrew:
 
     def name(self, worker: int) -> str:
         return self._names[worker]
+
+
+def _check_reachable(address: str) -> None:
+    """Ask whether anything listens there; a name such as ``auto`` is left to Ray.
+
+    Raises:
+        RayMissing: nothing does.
+    """
+    found = _HOST_PORT.fullmatch(address)
+    if found is None:
+        return
+    try:
+        socket.create_connection((found[1], int(found[2])), timeout=ANSWER_S).close()
+    except (OSError, OverflowError) as error:
+        raise RayMissing(f"{address}: no Ray cluster can be reached there: {error}") from None

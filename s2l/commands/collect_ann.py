@@ -11,7 +11,7 @@ from platformdirs import user_cache_path
 
 from s2l.ann_capture import Opened, ann_into, open_ann
 from s2l.ann_options import AnnOptions
-from s2l.collecting_ann import ann_with
+from s2l.collecting_ann import ann_with, with_searches
 from s2l.collecting_options import Scale, scale_options
 from s2l.collectors.ann.embedder import PACKAGED
 from s2l.collectors.ann.index_settings import IndexSettings, SearchSettings
@@ -104,6 +104,7 @@ def ann(context: click.Context, /, questions: Path | None, out: Path | None, **g
     licence = given["licence"] or _licence(corpus)
     scale = Scale(given["workers"], given["ray_address"])
     scale.check_limit("--concurrency", options.concurrency)
+    options = with_searches(options, scale, given["searches"])
     opened = open_ann(chosen, options)
     try:
         if scale.is_one:

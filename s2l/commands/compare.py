@@ -45,8 +45,7 @@ class _Tolerance(click.ParamType[float]):
     "--token-tolerance",
     type=_Tolerance(),
     default=TOKEN_TOLERANCE,
-    show_default="2%",
-    help="By how much prompts may differ in tokens.",
+    help="By how much prompts may differ in tokens.  [default: 2%]",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the intervals.")
 @click.option("--html", type=click.Path(path_type=Path), help="Write a page, too.")

@@ -36,9 +36,23 @@ RATES: Final = {"crawl": 1.0, "ann": 1.2}
 
 
 @click.command()
-@click.option("-n", "n_queries", type=click.IntRange(1), default=10, show_default=True)
-@click.option("--qps", type=click.FloatRange(0.01, 5), default=0.3, show_default=True)
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@click.option(
+    "-n", "n_queries", type=click.IntRange(1), default=10, show_default=True, help="Questions."
+)
+@click.option(
+    "--qps",
+    type=click.FloatRange(0.01, 5),
+    default=0.3,
+    show_default=True,
+    help="Queries per second of the replays.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Of the demo site's latencies, the index and the schedules.",
+)
 @click.option("--json", "as_json", is_flag=True, help="The figures as JSON on standard output.")
 def demo(n_queries: int, qps: float, seed: int, as_json: bool) -> int:
     """The whole job on this machine, with no network: crawl, search, replay, report."""

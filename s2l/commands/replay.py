@@ -88,7 +88,7 @@ def replay(
     path = new_folder(RUNS, "replay")
     if out is not None:
         path = unused(out, "run.json", advice="name another folder")
-    events = None if json_events is None else JsonEvents(json_events)
+    events = None if json_events is None else _opened(json_events)
     try:
         with crew_of(given) as crew:
             info = run_interruptibly(
@@ -98,6 +98,13 @@ def replay(
     finally:
         if events is not None:
             events.close()
+
+
+def _opened(json_events: str) -> JsonEvents:
+    try:
+        return JsonEvents(json_events)
+    except OSError as error:
+        raise click.UsageError(f"--json-events {json_events}: {error.strerror}") from None
 
 
 def _options(given: dict[str, Any], target: Target) -> ReplayOptions:

@@ -30,7 +30,7 @@ def report_on_all(
     runs: Sequence[Run], target: Path, slos: Sequence[Slo] | None = None
 ) -> list[Summary]:
     """Write one page of several runs, by their offered rates first."""
-    return _with_rates(runs, write_html(runs, target, slos))
+    return write_html(runs, target, slos)
 
 
 def report_on_sweep(
@@ -39,12 +39,11 @@ def report_on_sweep(
     """Write the page of a sweep, and the one of each of its runs; where the first went."""
     runs, target = sweep_runs(path), out or path / REPORT
     pages = [run.path / REPORT for run in runs]
-    return _with_rates(runs, write_sweep(runs, target, pages, slos)), target
+    return write_sweep(runs, target, pages, slos), target
 
 
-def _with_rates(runs: Sequence[Run], summaries: list[Summary]) -> list[Summary]:
+def _print_rates(runs: Sequence[Run], summaries: Sequence[Summary]) -> None:
     print_rates([(run.path.name, one) for run, one in zip(runs, summaries, strict=True)], console)
-    return summaries
 
 
 @click.command()
@@ -67,11 +66,15 @@ def report(runs: tuple[Path, ...], out: Path | None, slo_text: str | None, as_js
     if out and len(paths) > 1:
         if any(map(is_sweep, paths)):
             raise click.UsageError("--out takes one sweep, or several runs")
-        _conclude(report_on_all([Run.open(path) for path in paths], out, slos), out, as_json)
+        opened = [Run.open(path) for path in paths]
+        summaries = report_on_all(opened, out, slos)
+        _print_rates(opened, summaries)
+        _conclude(summaries, out, as_json)
         return
     for path in paths:
         if is_sweep(path):
             summaries, target = report_on_sweep(path, out=out, slos=slos)
+            _print_rates(sweep_runs(path), summaries)
         else:
             summary, target = report_on(path, out=out, slos=slos)
             summaries = [summary]

@@ -26,6 +26,15 @@ def model_to_serve(name: str | None) -> Model:
     return prepare()
 
 
+def without_options(
+    model: str | None, vllm_arguments: tuple[str, ...]
+) -> tuple[str | None, tuple[str, ...]]:
+    """The model, None where what stands in its place is an option of vLLM, and vLLM's arguments."""
+    if model is not None and model.startswith("-"):
+        return None, (model, *vllm_arguments)
+    return model, vllm_arguments
+
+
 def embedded_server(model: Model, options: EngineOptions | None = None) -> EmbeddedServer:
     """The engine, saying on standard error how its start goes on."""
     return EmbeddedServer(model, options, progress=lambda stage: say(f"engine: {stage} ..."))
@@ -34,17 +43,24 @@ def embedded_server(model: Model, options: EngineOptions | None = None) -> Embed
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.argument("model", required=False)
 @click.argument("vllm_arguments", nargs=-1, type=click.UNPROCESSED)
-@click.option("--host", default="127.0.0.1", show_default=True)
-@click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True)
-@click.option("--dtype", default=DEFAULTS.dtype, show_default=True)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0: a free one."
+)
+@click.option("--dtype", default=DEFAULTS.dtype, show_default=True, help="vLLM's, of the model.")
 @click.option(
     "--max-model-len",
     type=click.IntRange(1),
     default=DEFAULTS.max_model_len,
     show_default=True,
+    help="Longest prompt and answer together, in tokens.",
 )
 @click.option(
-    "--kv-cache-gib", type=click.IntRange(1), default=DEFAULTS.kv_cache_gib, show_default=True
+    "--kv-cache-gib",
+    type=click.IntRange(1),
+    default=DEFAULTS.kv_cache_gib,
+    show_default=True,
+    help="Memory for the KV cache, of vLLM on CPUs.",
 )
 @click.option(
     "--prefill",
@@ -77,6 +93,7 @@ def serve(
     MODEL is a folder or a Hugging Face name; without it, the packaged small model. What comes
     after it is handed to vLLM. Requests need the key in S2L_API_KEY where that is set.
     """
+    model, vllm_arguments = without_options(model, vllm_arguments)
     options = EngineOptions(
         host=host,
         port=port,

@@ -7,8 +7,10 @@ else is as in a cluster.
 import asyncio
 import os
 import signal
+import sys
+import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,9 +21,9 @@ import pytest
 from s2l.collecting_crew import ScaledCapture, Show
 from s2l.collecting_run import Outcome, capture_with
 from s2l.collecting_watch import Watch
+from s2l.collecting_worker import TOKEN, CaptureWorker
 from s2l.collectors.collect import Progress, collect
 from s2l.collectors.record import Recorder
-from s2l.replayer.scale_out.crew import WorkerLost
 from s2l.workloads.arrival import ArrivalKind
 from s2l.workloads.document import Document
 from s2l.workloads.errors import TraceError
@@ -31,49 +33,11 @@ from s2l.workloads.trace import Trace
 from s2l.workloads.trace_writer import TraceWriter, recover
 from s2l.workloads.validation import validate
 
+sys.path.insert(0, str(Path(__file__).parent))
+from thread_crew import ElsewhereCrew, ThreadCrew
+
 COLLECTOR = Collector("test", "1", {"hits": 2})
 QUERIES = tuple(Query(f"q{number}", f"question {number}") for number in range(7))
-
-
-class LocalCrew:
-    """Workers in this process; ``lose`` makes one as unreachable as a dead one."""
-
-    def __init__(self, workers: int) -> None:
-        self._workers = workers
-        self._objects: list[Any] = []
-        self._lost: set[int] = set()
-        self.calls: list[tuple[int, str]] = []
-
-    def __len__(self) -> int:
-        return self._workers
-
-    def hire(self, kind: type, *args: object) -> None:
-        with ThreadPoolExecutor(self._workers) as threads:
-            self._objects = list(threads.map(lambda _: kind(*args), range(self._workers)))
-
-    def call(self, worker: int, method: str, *args: Any) -> Any:
-        if worker in self._lost:
-            raise WorkerLost(f"{self.name(worker)} died")
-        self.calls.append((worker, method))
-        return getattr(self._objects[worker], method)(*args)
-
-    def put(self, value: object) -> Any:
-        return value
-
-    def name(self, worker: int) -> str:
-        return f"worker {worker} (process 7 on here)"
-
-    def lose(self, worker: int) -> None:
-        """Its capture ends, too, as it would with its process."""
-        self._lost.add(worker)
-        self._objects[worker].stop()
-
-
-class ElsewhereCrew(LocalCrew):
-    """Workers that do not see our folders."""
-
-    def hire(self, kind: type, *args: object) -> None:
-        super().hire(kind, args[0], "another token")
 
 
 @dataclass(frozen=True)
@@ -115,7 +79,7 @@ def _jobs(workers: int, **options: Any) -> list[Job]:
 
 
 async def _capture(
-    crew: LocalCrew,
+    crew: ThreadCrew,
     jobs: Sequence[Job],
     path: Path,
     see: Callable[[Progress], None] = lambda state: None,
@@ -145,7 +109,7 @@ def _check_whole(path: Path) -> Trace:
 
 async def test_all_parts_are_one_trace(tmp_path: Path) -> None:
     seen: list[Progress] = []
-    outcome = await _capture(LocalCrew(3), _jobs(3), tmp_path / "trace", seen.append)
+    outcome = await _capture(ThreadCrew(3), _jobs(3), tmp_path / "trace", seen.append)
     assert outcome == Outcome(lost=[], unfinished=[])
     trace = _check_whole(tmp_path / "trace")
     options = {"hits": 2, "workers": 3, "clock_error_us": 0}
@@ -166,11 +130,11 @@ async def test_parts_on_other_machines_are_fetched(tmp_path: Path) -> None:
     assert {call for call in crew.calls if call[1] in ("read", "discard")} == {
         (worker, method) for worker in (0, 1) for method in ("read", "discard")
     }
-    assert not any(worker._path.exists() for worker in crew._objects)
+    assert not any(worker._path.exists() for worker in crew.objects)
 
 
 async def test_what_a_lost_worker_had_captured_is_kept(tmp_path: Path) -> None:
-    crew = LocalCrew(2)
+    crew = ThreadCrew(2)
 
     def see(state: Progress) -> None:
         if state.done == 5:  # four of the one, one of the other, which stays with its second
@@ -188,7 +152,7 @@ async def test_what_a_lost_worker_had_captured_is_kept(tmp_path: Path) -> None:
 
 async def test_a_capture_that_fails_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     jobs = [Job(QUERIES[0::2]), Job(QUERIES[1::2], fails="q3")]
-    outcome = await _capture(LocalCrew(2), jobs, tmp_path / "trace")
+    outcome = await _capture(ThreadCrew(2), jobs, tmp_path / "trace")
     assert outcome.lost == ["worker 1 (process 7 on here): the disk is full"]
     assert list(outcome.unfinished) == ["q3", "q5"]
 
@@ -217,7 +181,7 @@ async def test_interrupted_once_all_workers_finish_what_they_have_begun(tmp_path
     many = tuple(Query(f"q{number}", f"question {number}") for number in range(4000))
     jobs = [Job(many[worker::2]) for worker in range(2)]
     path = tmp_path / "trace"
-    outcome = await _capture(LocalCrew(2), jobs, path, see, queries=many)
+    outcome = await _capture(ThreadCrew(2), jobs, path, see, queries=many)
     assert outcome.lost == []
     outcome.check("never said")
     with TraceWriter.resume(path) as writer:
@@ -237,7 +201,7 @@ async def test_interrupted_twice_it_ends_at_once(tmp_path: Path) -> None:
             loop.call_later(0.1, os.kill, os.getpid(), signal.SIGINT)
 
     jobs = _jobs(2, stays=("q0", "q1"))
-    outcome = await _capture(LocalCrew(2), jobs, tmp_path / "trace", see)
+    outcome = await _capture(ThreadCrew(2), jobs, tmp_path / "trace", see)
     assert len(outcome.unfinished) == 7
     counts = recover(tmp_path / "trace").counts
     assert (counts.queries, counts.finished_queries, counts.documents) == (2, 0, 3)
@@ -249,7 +213,7 @@ async def test_a_job_that_cannot_be_opened_leaves_nothing(tmp_path: Path) -> Non
             raise TraceError("no such corpus")
 
     with pytest.raises(TraceError, match="no such corpus"):
-        await _capture(LocalCrew(2), [Job(QUERIES), Bad(())], tmp_path / "trace")
+        await _capture(ThreadCrew(2), [Job(QUERIES), Bad(())], tmp_path / "trace")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -257,7 +221,30 @@ async def test_a_folder_with_something_in_it_is_refused_first(tmp_path: Path) ->
     (tmp_path / "trace").mkdir()
     (tmp_path / "trace" / "mine").touch()
     with pytest.raises(TraceError, match="not empty"):
-        await _capture(LocalCrew(2), _jobs(2), tmp_path / "trace")
+        await _capture(ThreadCrew(2), _jobs(2), tmp_path / "trace")
     (tmp_path / "other.parts").mkdir()
     with pytest.raises(TraceError, match="holds parts of a capture that failed"):
-        await _capture(LocalCrew(2), _jobs(2), tmp_path / "other")
+        await _capture(ThreadCrew(2), _jobs(2), tmp_path / "other")
+
+
+def test_a_worker_that_nobody_asks_ends_and_keeps_what_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("s2l.collecting_worker.SILENCE_S", 0.2)
+    (tmp_path / TOKEN).write_text("secret")
+    worker = CaptureWorker(tmp_path, "secret")
+    assert worker.prepare("part", Job(QUERIES, stays=("q1",)))
+    worker.begin(time.monotonic_ns())
+    assert worker._running is not None
+    with pytest.raises(CancelledError):
+        worker._running.result(timeout=20)
+    counts = Trace.open(tmp_path / "part").manifest.counts
+    assert (counts.queries, counts.finished_queries) == (2, 1)
+    assert worker.report().over
+    assert worker.result() is None
+
+
+async def test_more_workers_than_queries_leave_some_idle(tmp_path: Path) -> None:
+    outcome = await _capture(ThreadCrew(9), _jobs(9), tmp_path / "trace")
+    assert outcome.finished
+    _check_whole(tmp_path / "trace")

@@ -1,19 +1,19 @@
 """An import by several workers is byte for byte the import by one."""
 
 import json
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from s2l.collecting_import import BY_FILES, BY_ROWS, ImportRequest, import_with
-from s2l.collecting_options import Scale
 from s2l.collecting_share import ByFiles
-from s2l.replayer.scale_out.crew import Crew
 from s2l.workloads.errors import ImportFailed
 from s2l.workloads.formats.base import ImportOptions
 from s2l.workloads.formats.import_log import ImportLog
@@ -25,40 +25,11 @@ from s2l.workloads.synth.text import WordTexts
 from s2l.workloads.trace import Trace
 from s2l.workloads.validation import validate
 
+sys.path.insert(0, str(Path(__file__).parent))
+from thread_crew import InThreads
+
 PROVENANCE = Provenance("t", "1", "CC0-1.0", 3)
 N = 40
-
-
-class Threads:
-    """A crew of this process."""
-
-    def __init__(self, workers: int) -> None:
-        self._workers = workers
-        self._objects: list[Any] = []
-
-    def __len__(self) -> int:
-        return self._workers
-
-    def hire(self, kind: type, *args: object) -> None:
-        with ThreadPoolExecutor(self._workers) as threads:
-            self._objects = list(threads.map(lambda _: kind(*args), range(self._workers)))
-
-    def call(self, worker: int, method: str, *args: Any) -> Any:
-        return getattr(self._objects[worker], method)(*args)
-
-    def put(self, value: object) -> Any:
-        return value
-
-    def name(self, worker: int) -> str:
-        return f"worker {worker}"
-
-
-class InThreads(Scale):
-    """Workers of this process."""
-
-    @contextmanager
-    def crew(self) -> Iterator[Crew]:
-        yield Threads(self.workers)
 
 
 def _lines(path: Path, rows: list[Any]) -> Path:
@@ -249,3 +220,13 @@ def test_files_are_shared_out_in_order_and_by_size(tmp_path: Path) -> None:
         [7],
     ]
     assert ByFiles.of([], 2) == [ByFiles(()), ByFiles(())]
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.lists(st.integers(0, 50), max_size=8), st.integers(1, 5))
+def test_every_file_is_read_once_and_in_its_order(sizes: list[int], workers: int) -> None:
+    with TemporaryDirectory() as folder:
+        files = [_lines(Path(folder) / str(n), ["x" * size]) for n, size in enumerate(sizes)]
+        shares = ByFiles.of(files, workers)
+    assert len(shares) == workers
+    assert [file for share in shares for file in share.files] == files

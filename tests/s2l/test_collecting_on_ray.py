@@ -64,15 +64,15 @@ def _start(command: list[str]) -> "subprocess.Popen[str]":
 
 def test_two_workers_crawl_what_one_does(tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
-    subprocess.run(_crawl(one, 6, 20), check=True, capture_output=True)
-    done = subprocess.run(_crawl(two, 6, 20, "--workers", "2"), capture_output=True, text=True)
+    subprocess.run(_crawl(one, 4, 50), check=True, capture_output=True)
+    done = subprocess.run(_crawl(two, 4, 50, "--workers", "2"), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert [problem.message for problem in validate(two)] == []
     assert _contents(two) == _contents(one)
     made, again = (Trace.open(path).manifest for path in (one, two))
     assert again.counts == made.counts
     assert (again.collector.options["workers"], again.collector.options["clock_error_us"]) == (2, 0)
-    assert "crawl: 6/6" in done.stderr
+    assert "crawl: 4/4" in done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "two"]
 
 
@@ -147,4 +147,10 @@ def test_more_workers_than_a_site_is_to_be_asked_by_are_refused(s2l) -> None:  #
     options = ("--search", "urls", "--workers", "3", "--queries", QUESTIONS)
     result = s2l("collect", "crawl", *options)
     assert result.code == USAGE
-    assert "--workers 3 make as many requests at once: more than --per-site" in result.message
+    says = "--workers 3 take one each at least: more than --per-site allows, which is 2"
+    assert says in result.message
+    few = ("--workers", "3", "--queries", QUESTIONS, "--concurrency", "2")
+    for command in (("crawl",), ("ann", QUESTIONS.parent)):
+        result = s2l("collect", *command, *few)
+        assert result.code == USAGE
+        assert "more than --concurrency allows, which is 2" in result.message

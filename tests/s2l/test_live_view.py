@@ -68,6 +68,13 @@ def test_rates_are_those_of_the_last_seconds() -> None:
     assert found == (10.0, 20.0)
 
 
+def test_once_all_were_offered_the_offered_rate_is_zero() -> None:
+    rates = RecentRates()
+    rates.of(10.0, 0.1 * 3, 3)
+    rates.of(11.0, 0.1 * 3, 3)
+    assert rates.of(21.0, 0.3, 3) == (0.0, 0.0)  # 0.1 * 3 is a little more
+
+
 def test_time_left_beyond_the_schedule_is_at_the_pace_so_far() -> None:
     assert moment(replace(AT, eta_s=0.0, elapsed_s=30.0), RecentRates()).left_s == 20.0
     assert moment(replace(AT, succeeded=0, failed={}, eta_s=0.0), RecentRates()).left_s is None

@@ -64,6 +64,7 @@ def run(tmp_path: Path) -> Path:
             "--model is for OpenAI",
         ),
         (("--qps", "1", "--json", "--json-events", "-"), "both want standard output"),
+        (("--qps", "1", "--json-events", "no/e"), "--json-events no/e: No such file or directory"),
     ],
 )
 def test_what_does_not_fit_together(

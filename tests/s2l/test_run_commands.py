@@ -105,6 +105,8 @@ def here(
         (("export", "runs/a", "runs/b", "--format", "csv"), "takes one run"),
         (("export", "runs/a", "--format", "pdf", "--out", "x.svg"), "does not end with .pdf"),
         (("export", "runs/a", "runs/b", "--format", "svg"), "two rates or more"),
+        (("export", "runs/a", "--format", "csv", "--out", "no/a.csv"), "no/a.csv"),
+        (("report", "runs/a", "--out", "no/a.html"), "s2l: no/a.html: No such file or directory"),
         (("publish",), "name one place"),
         (("publish", "--to", "a", "--space", "b/c"), "name one place"),
         (("publish", "nowhere", "--to", "site"), "no run in it"),

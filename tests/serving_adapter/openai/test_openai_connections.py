@@ -87,6 +87,41 @@ async def test_nothing_caps_the_connections() -> None:
     assert len({request.connection for request in server.posts}) == 300
 
 
+async def test_connections_are_opened_ahead() -> None:
+    gate = asyncio.Event()
+    async with scripted([gate, *ANSWER]) as server, probed(server.url) as adapter:
+        before = server.connections
+        await adapter.ready(70)
+        await adapter.ready(70)
+        asking = [asyncio.create_task(ask(adapter)) for _ in range(70)]
+        await server.until(lambda: len(server.posts) == 70)
+        gate.set()
+        heard = await asyncio.gather(*asking)
+    assert {h.text for h in heard} == {"Yes"}
+    assert server.connections == before + 70
+
+
+async def test_none_are_opened_ahead_where_each_request_has_a_new_one() -> None:
+    async with scripted(ANSWER) as server, probed(server.url, connections="new") as adapter:
+        before = server.connections
+        await adapter.ready(5)
+        assert (await ask(adapter)).text == "Yes"
+    assert server.connections == before + 1
+
+
+async def test_opening_ahead_stops_where_nothing_listens() -> None:
+    async with OpenAiAdapter(f"http://127.0.0.1:{_closed_port()}") as adapter, asyncio.timeout(10):
+        await adapter.ready(1000)
+
+
+async def test_a_connection_opened_ahead_that_the_server_has_closed_is_replaced() -> None:
+    async with scripted([None], ANSWER) as server, probed(server.url) as adapter:
+        await adapter.ready(1)
+        heard = await ask(adapter)
+    assert heard.of("asked", "text", "failed") == [("asked",), ("text", "Yes", None)]
+    assert server.posts[0].connection != server.posts[1].connection
+
+
 async def test_a_stale_connection_is_replaced_once_and_nobody_is_told() -> None:
     """The second request meets a connection that the server closes without a word."""
     async with scripted(ANSWER, [None], ANSWER) as server, probed(server.url, retries=0) as adapter:
