@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 RETRIED: Final = frozenset(
-    {"refused", "connect", "connect_timeout", "rate_limited", "disconnected"}
+    {"refused", "connect", "connect_timeout", "rate_limited", "disconnected", "server_error"}
 )
 """Failures after which the same request may well succeed."""
 BACKOFF_S: Final = 0.5

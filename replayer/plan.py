@@ -249,7 +249,8 @@ def _check_length(plan: Plan, options: ReplayOptions, server: ServerInfo) -> Non
     query_id = max(known, key=lambda query_id: known[query_id])
     room = server.max_model_len - options.max_tokens - QUESTION_ROOM
     if known[query_id] > room:
+        way_out = f"--context-tokens {room}" if room > 0 else "a smaller --max-tokens"
         raise PlanError(
             f"the context of query {query_id} is {known[query_id]} tokens and the model takes "
-            f"{server.max_model_len} in all; use --context-tokens {max(room, 1)} or less"
+            f"{server.max_model_len} in all; use {way_out}{' or less' if room > 0 else ''}"
         )

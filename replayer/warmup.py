@@ -7,7 +7,13 @@ from s2l.replayer.answer import answer
 from s2l.replayer.clock import Clock
 from s2l.replayer.options import ReplayOptions
 from s2l.replayer.plan import INSTRUCTIONS, Plan
-from s2l.serving_adapter.base import ContextChunk, ContextDocument, Prompt, ServingAdapter
+from s2l.serving_adapter.base import (
+    ContextChunk,
+    ContextDocument,
+    Prompt,
+    ServingAdapter,
+    ServingError,
+)
 
 _TEXT: Final = "The server is warming up and nothing of this is measured. "
 _QUESTION: Final = "Question: How does a server warm up?"
@@ -30,6 +36,9 @@ async def warm_up(
     latencies_s = []
     for number in range(options.warmup):
         start_ns = clock.now_ns()
-        await answer(request, chunks=1, salt=f"{salt}/{number}", timeout_s=options.timeout_s)
+        try:
+            await answer(request, chunks=1, salt=f"{salt}/{number}", timeout_s=options.timeout_s)
+        except ServingError as error:
+            raise ServingError(error.error_type, f"warming up failed: {error}") from None
         latencies_s.append((clock.now_ns() - start_ns) / 1e9)
     return latencies_s

@@ -54,6 +54,7 @@ class EngineOptions:
             *("--max-model-len", str(self.max_model_len), "--block-size", str(self.block_size)),
             *("--scheduling-policy", self.scheduling_policy),
             *("--enforce-eager", "--disable-uvicorn-access-log"),
+            "--enable-prompt-tokens-details",  # else its HTTP API does not say what was cached
             *self.extra,
         ]
 

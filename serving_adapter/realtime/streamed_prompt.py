@@ -58,6 +58,7 @@ class StreamedPrompt:
         self._thrown_away = 0
         self._found: int | None = None
         self._discarded = 0
+        self._held_when_asked = 0
         self._growing = 0
         self._version = 0
         self._last_change_s = 0.0
@@ -84,8 +85,10 @@ class StreamedPrompt:
 
     @property
     def cached_tokens(self) -> int:
-        """Prompt tokens that were there when the answer's prefill began."""
-        return max(self._run.held_at_end, self.prefix_cached_tokens)
+        """Prompt tokens that were there when the answer was asked for; where a chunk was in the
+        engine just then, those of it are not among them."""
+        held = min(self._run.held_at_end, self._held_when_asked)
+        return max(held, self.prefix_cached_tokens)
 
     @property
     def discarded_tokens(self) -> int:
@@ -133,6 +136,7 @@ class StreamedPrompt:
         """The prompt is complete: yield what the model says. Raises what the engine raises."""
         if self._task is None or not self._tokens:
             raise ValueError("an empty prompt cannot be answered")
+        self._held_when_asked = self.prefilled_tokens
         self._completion = _Completion(max_tokens, temperature)
         self._version += 1
         self._changed.set()
