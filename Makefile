@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 LOCK := requirements/cpu.txt
 FOLDERS := s2l workloads collectors serving_adapter replayer reports
-SOURCES := $(foreach f,$(FOLDERS),$(wildcard $f/*.py $f/*/*.py)) $(wildcard reports/templates/* datasets/*/*)
+SOURCES := $(foreach f,$(FOLDERS),$(wildcard $f/*.py $f/*/*.py $f/*/*/*.py)) $(wildcard reports/templates/* datasets/*/*)
 # uv knows where PyTorch keeps its CPU builds; it is used only where the plain index lacks them.
 UV := uv==0.13.9
 

@@ -9,18 +9,18 @@ from typing import Any, Final
 import click
 from click.core import ParameterSource
 
-from s2l.collecting_crawl import crawl_with
-from s2l.collecting_options import Scale, scale_options
-from s2l.collecting_run import Outcome
+from s2l.collecting.crawl import crawl_with
+from s2l.collecting.crawl_capture import crawl_into, crawl_on
+from s2l.collecting.crawl_options import DEMO, CrawlOptions
+from s2l.collecting.run import Outcome
 from s2l.collectors.page_reader import BrowserMode
 from s2l.collectors.searching.registry import SEARCH_PROVIDERS
 from s2l.commands.collect_ann import ann
-from s2l.crawl_capture import crawl_into, crawl_on
-from s2l.crawl_options import DEMO, CrawlOptions
 from s2l.exits import FAILED, INTERRUPTED
 from s2l.folders import TRACES, new_folder
 from s2l.parameters import POSITIVE
 from s2l.progress import say
+from s2l.scale import Scale, scale_options
 from s2l.workloads.info import describe
 from s2l.workloads.manifest import MANIFEST
 from s2l.workloads.questions import read_questions

@@ -9,10 +9,9 @@ import click
 from click.core import ParameterSource
 from platformdirs import user_cache_path
 
-from s2l.ann_capture import Opened, ann_into, open_ann
-from s2l.ann_options import AnnOptions
-from s2l.collecting_ann import ann_with, with_searches
-from s2l.collecting_options import Scale, scale_options
+from s2l.collecting.ann import ann_with, with_searches
+from s2l.collecting.ann_capture import Opened, ann_into, open_ann
+from s2l.collecting.ann_options import AnnOptions
 from s2l.collectors.ann.embedder import PACKAGED
 from s2l.collectors.ann.index_settings import IndexSettings, SearchSettings
 from s2l.collectors.ann.indexes.registry import INDEX_KINDS
@@ -22,6 +21,7 @@ from s2l.exits import FAILED, INTERRUPTED
 from s2l.folders import TRACES, new_folder
 from s2l.parameters import POSITIVE
 from s2l.progress import say
+from s2l.scale import Scale, scale_options
 from s2l.workloads.errors import TraceError
 from s2l.workloads.info import describe
 from s2l.workloads.manifest import MANIFEST, decode_manifest

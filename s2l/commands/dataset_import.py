@@ -9,12 +9,12 @@ import click
 import msgspec
 
 from s2l import __version__
-from s2l.collecting_import import ImportRequest, import_with
-from s2l.collecting_options import Scale, scale_options
-from s2l.collecting_run import Display
+from s2l.collecting.importing import ImportRequest, import_with
+from s2l.collecting.run import Display
 from s2l.folders import TRACES, new_folder
 from s2l.parameters import TOKENIZER
 from s2l.progress import bar, say
+from s2l.scale import Scale, scale_options
 from s2l.workloads.formats.base import ImportOptions
 from s2l.workloads.formats.import_log import ImportLog
 from s2l.workloads.formats.importing import Provenance, import_trace

@@ -9,11 +9,11 @@ from typing import Final
 import click
 import msgspec
 
+from s2l.collecting.crawl_capture import crawl_into
+from s2l.collecting.crawl_options import CrawlOptions
 from s2l.commands.collect import LICENCE_DEMO, say_what_was_collected, shipped_questions
 from s2l.commands.replay import EMBEDDED_CONTEXT_TOKENS, replay_into, server_at
 from s2l.commands.serve import model_to_serve
-from s2l.crawl_capture import crawl_into
-from s2l.crawl_options import CrawlOptions
 from s2l.exits import FAILED, INTERRUPTED
 from s2l.folders import RUNS, TRACES, new_folder
 from s2l.progress import console, say

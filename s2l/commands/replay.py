@@ -6,28 +6,28 @@ from typing import Any
 import click
 import msgspec
 
-from s2l.calibrating import Calibration
-from s2l.collecting_options import crew_of, scale_options
 from s2l.exits import FAILED, INTERRUPTED, NOT_VALID
 from s2l.folders import RUNS, new_folder, unused
-from s2l.json_events import STDOUT, JsonEvents
 from s2l.named_trace import opened_trace
 from s2l.parameters import POSITIVE
 from s2l.progress import console, say
-from s2l.replay_options import REQUESTS, TARGET, WORKLOAD, with_options
-from s2l.replay_parameters import DURATION, MOMENTS, REQUEST_SLO
-from s2l.replay_request import (
+from s2l.replayer.options import ReplayOptions
+from s2l.replayer.run import RunInfo
+from s2l.replayer.scale_out.crew import Crew
+from s2l.replaying.calibrating import Calibration
+from s2l.replaying.json_events import STDOUT, JsonEvents
+from s2l.replaying.options import REQUESTS, TARGET, WORKLOAD, with_options
+from s2l.replaying.parameters import DURATION, MOMENTS, REQUEST_SLO
+from s2l.replaying.request import (
     EMBEDDED_CONTEXT_TOKENS,
     check_closed_loop,
     options_of,
     rate_of,
     target_of,
 )
-from s2l.replayer.options import ReplayOptions
-from s2l.replayer.run import RunInfo
-from s2l.replayer.scale_out.crew import Crew
-from s2l.replaying import cut_short, plan_only, replay_into, run_interruptibly
-from s2l.target import Target, server_at
+from s2l.replaying.run import cut_short, plan_only, replay_into, run_interruptibly
+from s2l.replaying.target import Target, server_at
+from s2l.scale import crew_of, scale_options
 from s2l.workloads.trace import Trace
 
 __all__ = ["EMBEDDED_CONTEXT_TOKENS", "conclude", "replay", "replay_into", "server_at"]

@@ -11,26 +11,26 @@ import click
 import msgspec
 from click.core import ParameterSource
 
-from s2l.calibrating import Calibration
-from s2l.collecting_options import crew_of, scale_options
 from s2l.exits import FAILED, INTERRUPTED
 from s2l.folders import RUNS, new_folder, unused
 from s2l.named_trace import named_trace
 from s2l.parameters import POSITIVE
 from s2l.progress import console, say
-from s2l.replay_options import REQUESTS, TARGET, WORKLOAD, with_options
-from s2l.replay_parameters import DURATION, PERCENTILE_SLO, RATES
-from s2l.replay_request import target_of
 from s2l.replayer.options import ReplayOptions
 from s2l.replayer.run import RunInfo
 from s2l.replayer.scale_out.crew import Crew
-from s2l.replaying import replay_into, run_interruptibly
-from s2l.sweep_plan import SweepPlan
-from s2l.sweep_record import SWEEP, SWEEP_FORMAT, Sweep, read_sweep
-from s2l.sweep_request import point_options, sweep_plan_of
-from s2l.sweep_run import sweep_on
-from s2l.sweep_table import sweep_table
-from s2l.target import Target, server_at
+from s2l.replaying.calibrating import Calibration
+from s2l.replaying.options import REQUESTS, TARGET, WORKLOAD, with_options
+from s2l.replaying.parameters import DURATION, PERCENTILE_SLO, RATES
+from s2l.replaying.request import target_of
+from s2l.replaying.run import replay_into, run_interruptibly
+from s2l.replaying.target import Target, server_at
+from s2l.scale import crew_of, scale_options
+from s2l.sweeping.plan import SweepPlan
+from s2l.sweeping.record import SWEEP, SWEEP_FORMAT, Sweep, read_sweep
+from s2l.sweeping.request import point_options, sweep_plan_of
+from s2l.sweeping.run import sweep_on
+from s2l.sweeping.table import sweep_table
 from s2l.workloads.trace import Trace
 
 _WITH_RESUME: Final = ("resume", "as_json")

@@ -8,14 +8,14 @@ from pathlib import Path
 import click
 import pytest
 
-from s2l.ann_capture import ann_into, open_ann
-from s2l.ann_options import AnnOptions
-from s2l.collecting_ann import AnnJob, ann_with, with_searches
-from s2l.collecting_options import Scale
-from s2l.collecting_watch import Watch
+from s2l.collecting.ann import AnnJob, ann_with, with_searches
+from s2l.collecting.ann_capture import ann_into, open_ann
+from s2l.collecting.ann_options import AnnOptions
+from s2l.collecting.watch import Watch
 from s2l.collectors.ann.errors import AnnError
 from s2l.collectors.ann.index_settings import IndexSettings, SearchSettings
 from s2l.collectors.ann.passages import PassageSettings
+from s2l.scale import Scale
 from s2l.workloads.query import Query
 from s2l.workloads.trace import Trace
 from s2l.workloads.validation import validate

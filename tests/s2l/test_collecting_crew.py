@@ -18,10 +18,10 @@ from typing import Any
 import click
 import pytest
 
-from s2l.collecting_crew import ScaledCapture, Show
-from s2l.collecting_run import Outcome, capture_with
-from s2l.collecting_watch import Watch
-from s2l.collecting_worker import TOKEN, CaptureWorker
+from s2l.collecting.crew import ScaledCapture, Show
+from s2l.collecting.run import Outcome, capture_with
+from s2l.collecting.watch import Watch
+from s2l.collecting.worker import TOKEN, CaptureWorker
 from s2l.collectors.collect import Progress, collect
 from s2l.collectors.record import Recorder
 from s2l.workloads.arrival import ArrivalKind
@@ -230,7 +230,7 @@ async def test_a_folder_with_something_in_it_is_refused_first(tmp_path: Path) ->
 def test_a_worker_that_nobody_asks_ends_and_keeps_what_it_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("s2l.collecting_worker.SILENCE_S", 0.2)
+    monkeypatch.setattr("s2l.collecting.worker.SILENCE_S", 0.2)
     (tmp_path / TOKEN).write_text("secret")
     worker = CaptureWorker(tmp_path, "secret")
     assert worker.prepare("part", Job(QUERIES, stays=("q1",)))

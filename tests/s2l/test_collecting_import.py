@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from s2l.collecting_import import BY_FILES, BY_ROWS, ImportRequest, import_with
-from s2l.collecting_share import ByFiles
+from s2l.collecting.importing import BY_FILES, BY_ROWS, ImportRequest, import_with
+from s2l.collecting.share import ByFiles
 from s2l.workloads.errors import ImportFailed
 from s2l.workloads.formats.base import ImportOptions
 from s2l.workloads.formats.import_log import ImportLog

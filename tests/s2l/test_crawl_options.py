@@ -10,11 +10,11 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from s2l.collecting.crawl_display import describe_progress, eta_s
+from s2l.collecting.crawl_options import CrawlOptions
 from s2l.collectors.collect import Progress
 from s2l.collectors.crawl_settings import CrawlSettings
 from s2l.collectors.page_reader import BrowserMode
-from s2l.crawl_display import describe_progress, eta_s
-from s2l.crawl_options import CrawlOptions
 from s2l.exits import FAILED, USAGE
 from s2l.workloads.arrival import ArrivalKind
 from s2l.workloads.trace import Trace

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from s2l import live_view as live_view_module
-from s2l.json_events import JsonEvents
-from s2l.live_pass import RecentRates, moment
-from s2l.live_text import clock_time, line, table
-from s2l.live_view import live_view
 from s2l.replayer.progress import Progress
+from s2l.replaying import live_view as live_view_module
+from s2l.replaying.json_events import JsonEvents
+from s2l.replaying.live_pass import RecentRates, moment
+from s2l.replaying.live_text import clock_time, line, table
+from s2l.replaying.live_view import live_view
 
 NAN = math.nan
 

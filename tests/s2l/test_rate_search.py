@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s2l.rate_search import RateSearch
-from s2l.sweep_rates import MOST_RATES, parse_rates
+from s2l.sweeping.rate_search import RateSearch
+from s2l.sweeping.rates import MOST_RATES, parse_rates
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ from pathlib import Path
 import click
 import pytest
 
-from s2l.rate_search import RateSearch
 from s2l.reports.slo import parse_slos
-from s2l.sweep_plan import SweepPlan
-from s2l.sweep_record import (
+from s2l.sweeping.plan import SweepPlan
+from s2l.sweeping.rate_search import RateSearch
+from s2l.sweeping.record import (
     SWEEP_FORMAT,
     Sweep,
     SweepPoint,

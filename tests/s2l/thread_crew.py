@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
-from s2l.collecting_options import Scale
 from s2l.replayer.scale_out.crew import Crew, WorkerLost
+from s2l.scale import Scale
 
 
 class ThreadCrew:

@@ -78,7 +78,8 @@ class FakeSpaces:
             assert self.files is not None
             self.files[one["value"]["path"]] = base64.b64decode(one["value"]["content"])
         self.commits += 1
-        body = {"commitUrl": f"{self.url}/spaces/me/site/commit/{self.head}", "commitOid": self.head}
+        address = f"{self.url}/spaces/me/site/commit/{self.head}"
+        body = {"commitUrl": address, "commitOid": self.head}
         return web.json_response(body)
 
     async def _resolve(self, request: web.Request) -> web.Response:

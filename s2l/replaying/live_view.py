@@ -10,11 +10,11 @@ from typing import Final
 
 from rich.live import Live
 
-from s2l import live_text
-from s2l.json_events import JsonEvents
-from s2l.live_pass import PassMoment, RecentRates, moment
 from s2l.progress import PLAIN_PERIOD_S, console, say
 from s2l.replayer.progress import Progress
+from s2l.replaying import live_text
+from s2l.replaying.json_events import JsonEvents
+from s2l.replaying.live_pass import PassMoment, RecentRates, moment
 
 DRAW_S: Final = 0.5
 TELL_S: Final = 1.0

@@ -7,7 +7,7 @@ from typing import Any, Final
 import click
 
 from s2l.replayer.options import ReplayOptions
-from s2l.target import Target
+from s2l.replaying.target import Target
 from s2l.workloads.arrival_process import arrival_form, arrival_process
 
 EMBEDDED_QPS: Final = 0.2

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from s2l.collecting_crew import ScaledCapture, Show
-from s2l.collecting_options import Scale
-from s2l.collecting_run import Outcome, capture_with
-from s2l.collecting_watch import Watch
+from s2l.collecting.crawl_capture import crawler, open_search, site_up
+from s2l.collecting.crawl_display import crawl_display
+from s2l.collecting.crawl_options import CrawlOptions
+from s2l.collecting.crew import ScaledCapture, Show
+from s2l.collecting.run import Outcome, capture_with
+from s2l.collecting.watch import Watch
 from s2l.collectors.collect import Progress, collect
 from s2l.collectors.searching.base import SearchError
-from s2l.crawl_capture import crawler, open_search, site_up
-from s2l.crawl_display import crawl_display
-from s2l.crawl_options import CrawlOptions
 from s2l.replayer.scale_out.clock_offset import boot_id
+from s2l.scale import Scale
 from s2l.workloads.query import Query
 from s2l.workloads.trace_writer import TraceWriter
 

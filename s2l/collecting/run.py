@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import click
 
-from s2l.collecting_crew import ScaledCapture, Show
-from s2l.collecting_parts import parts_folder
-from s2l.collecting_watch import Job
+from s2l.collecting.crew import ScaledCapture, Show
+from s2l.collecting.parts import parts_folder
+from s2l.collecting.watch import Job
 from s2l.progress import say
 from s2l.replayer.scale_out.crew import Crew
 from s2l.workloads.errors import TraceError

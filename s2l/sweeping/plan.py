@@ -4,10 +4,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from s2l.rate_search import RateSearch
 from s2l.reports.percentiles import samples_needed
 from s2l.reports.slo import Slo
-from s2l.sweep_record import SweepPoint, tried
+from s2l.sweeping.rate_search import RateSearch
+from s2l.sweeping.record import SweepPoint, tried
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from s2l.live_pass import PassMoment
+from s2l.replaying.live_pass import PassMoment
 from s2l.reports.units import NOT_KNOWN, duration, number
 
 _BAR: Final = 20

@@ -106,7 +106,7 @@ class _Rates(click.ParamType[tuple[float, ...]]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[float, ...]:
-        from s2l.sweep_rates import parse_rates
+        from s2l.sweeping.rates import parse_rates
 
         if isinstance(value, tuple):
             return value

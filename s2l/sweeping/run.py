@@ -8,10 +8,10 @@ import msgspec
 
 from s2l.progress import say
 from s2l.replayer.run import RunInfo
-from s2l.replaying import cut_short
-from s2l.sweep_judging import judge_point
-from s2l.sweep_plan import SweepPlan
-from s2l.sweep_record import Sweep, SweepPoint, run_folder, write_sweep
+from s2l.replaying.run import cut_short
+from s2l.sweeping.judging import judge_point
+from s2l.sweeping.plan import SweepPlan
+from s2l.sweeping.record import Sweep, SweepPoint, run_folder, write_sweep
 
 LATE: Final = "schedule_lag_s"
 """The check that fails where the client was too busy, or the machine was."""

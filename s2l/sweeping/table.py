@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from s2l.reports.units import Unit, number
-from s2l.sweep_record import SweepPoint
+from s2l.sweeping.record import SweepPoint
 
 if TYPE_CHECKING:  # what it imports takes long
     from s2l.reports.sweep import RatePoint

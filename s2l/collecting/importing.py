@@ -9,14 +9,14 @@ from typing import Final
 
 import click
 
-from s2l.collecting_crew import ScaledCapture
-from s2l.collecting_options import Scale
-from s2l.collecting_parts import parts_folder
-from s2l.collecting_run import Display, check_empty
-from s2l.collecting_share import ByFiles, ByRows, Share
-from s2l.collecting_watch import Watch
+from s2l.collecting.crew import ScaledCapture
+from s2l.collecting.parts import parts_folder
+from s2l.collecting.run import Display, check_empty
+from s2l.collecting.share import ByFiles, ByRows, Share
+from s2l.collecting.watch import Watch
 from s2l.collectors.collect import Progress
 from s2l.replayer.scale_out.crew import WorkerLost
+from s2l.scale import Scale
 from s2l.workloads.errors import ImportFailed
 from s2l.workloads.formats.base import Format, ImportOptions, Record
 from s2l.workloads.formats.delays import Offsets

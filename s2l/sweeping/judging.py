@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from s2l.replayer.run import Run
 from s2l.reports.slo import Slo
 from s2l.reports.slo_check import check_slos
-from s2l.sweep_record import SweepPoint, saturated_in
+from s2l.sweeping.record import SweepPoint, saturated_in
 
 
 def judge_point(

@@ -8,10 +8,10 @@ from typing import Any, Final, TypeVar
 import click
 
 from s2l.parameters import POSITIVE, SERVER_URL
-from s2l.replay_parameters import ARRIVALS, BURSTINESS, DURATION
 from s2l.replayer.document_order import ORDERS
+from s2l.replaying.parameters import ARRIVALS, BURSTINESS, DURATION
+from s2l.replaying.target import AUTO
 from s2l.serving_adapter.adapters import ADAPTERS
-from s2l.target import AUTO
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Decorator = Callable[[Any], Any]

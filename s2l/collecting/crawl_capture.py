@@ -9,12 +9,12 @@ from typing import Final
 import click
 
 from s2l import __version__
+from s2l.collecting.crawl_display import crawl_display
+from s2l.collecting.crawl_options import CrawlOptions
 from s2l.collectors.collect import collect
 from s2l.collectors.crawl import Crawl, open_crawl
 from s2l.collectors.demo_site.process import DemoSite, DemoSiteError
 from s2l.collectors.searching.registry import SearchSettings, search_provider
-from s2l.crawl_display import crawl_display
-from s2l.crawl_options import CrawlOptions
 from s2l.drain import drained_on_interrupt
 from s2l.progress import say
 from s2l.workloads.manifest import Collector

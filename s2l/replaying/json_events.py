@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import msgspec
 
-from s2l.live_pass import PassMoment
 from s2l.progress import say
+from s2l.replaying.live_pass import PassMoment
 
 STDOUT: Final = "-"
 STDOUT_FD: Final = 1

@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from s2l.ann_capture import ann_of, open_ann, searcher_of
-from s2l.ann_options import AnnOptions
-from s2l.collecting_crew import ScaledCapture, Show
-from s2l.collecting_options import Scale
-from s2l.collecting_run import Outcome, capture_with
-from s2l.collecting_watch import Watch
+from s2l.collecting.ann_capture import ann_of, open_ann, searcher_of
+from s2l.collecting.ann_options import AnnOptions
+from s2l.collecting.crew import ScaledCapture, Show
+from s2l.collecting.run import Outcome, capture_with
+from s2l.collecting.watch import Watch
 from s2l.collectors.ann.errors import AnnError
 from s2l.collectors.collect import Progress, collect
 from s2l.progress import bar
+from s2l.scale import Scale
 from s2l.workloads.manifest import Collector
 from s2l.workloads.query import Query
 from s2l.workloads.trace_writer import TraceWriter

@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from s2l.collecting_parts import fetch_part, recovered_part
-from s2l.collecting_watch import Job
-from s2l.collecting_worker import CaptureWorker, Report
+from s2l.collecting.parts import fetch_part, recovered_part
+from s2l.collecting.watch import Job
+from s2l.collecting.worker import CaptureWorker, Report
 from s2l.collectors.collect import Progress
 from s2l.drain import interrupts
 from s2l.progress import say

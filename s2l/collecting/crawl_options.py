@@ -7,13 +7,13 @@ from typing import Any
 import click
 import msgspec
 
-from s2l.collecting_options import Scale
 from s2l.collectors.crawl_settings import CrawlSettings
 from s2l.collectors.fetching.limits import FetchLimits
 from s2l.collectors.page_reader import BrowserMode
 from s2l.collectors.politeness.manners import Manners, RetryPolicy
 from s2l.collectors.searching.links import LinkBudget
 from s2l.collectors.searching.registry import SearchSettings
+from s2l.scale import Scale
 
 DEMO = "demo site"
 """What ``search_urls`` says of the demo site, whose address is new every time."""

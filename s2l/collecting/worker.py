@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-from s2l.collecting_watch import Job, Watch
+from s2l.collecting.watch import Job, Watch
 from s2l.collectors.collect import Progress
 from s2l.replayer.scale_out.clock_offset import boot_id
 from s2l.workloads.manifest import MANIFEST, decode_manifest

@@ -5,13 +5,13 @@ from typing import Any, Final
 
 import click
 
-from s2l.rate_search import RateSearch
-from s2l.replay_request import EMBEDDED_QPS, options_of
 from s2l.replayer.delivery import deliveries_named
 from s2l.replayer.options import ReplayOptions
+from s2l.replaying.request import EMBEDDED_QPS, options_of
+from s2l.replaying.target import Target
 from s2l.reports.slo import Slo, parse_percentile_slos
-from s2l.sweep_plan import SweepPlan
-from s2l.target import Target
+from s2l.sweeping.plan import SweepPlan
+from s2l.sweeping.rate_search import RateSearch
 from s2l.workloads.arrival_process import arrival_form
 
 FIRST_QPS: Final = 1.0

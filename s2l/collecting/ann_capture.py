@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from s2l import __version__
-from s2l.ann_options import AnnOptions
+from s2l.collecting.ann_options import AnnOptions
 from s2l.collectors.ann.ann import Ann, Prepared
 from s2l.collectors.ann.corpus import read_corpus
 from s2l.collectors.ann.embedder import SentenceEmbedder

@@ -8,10 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from s2l.calibrating import Calibration
 from s2l.drain import interrupts
-from s2l.json_events import JsonEvents
-from s2l.live_view import LiveView, live_view
 from s2l.progress import say
 from s2l.replayer.event_loop import run
 from s2l.replayer.experiment import Experiment, Observer
@@ -24,8 +21,11 @@ from s2l.replayer.scale_out.scale_out import ScaleOut
 from s2l.replayer.scale_out.worker import WorkerSpec
 from s2l.replayer.server_monitor import ServerMonitor
 from s2l.replayer.server_watch import ServerWatch
+from s2l.replaying.calibrating import Calibration
+from s2l.replaying.json_events import JsonEvents
+from s2l.replaying.live_view import LiveView, live_view
+from s2l.replaying.target import Target, adapter_choice, adapter_for, api_key
 from s2l.serving_adapter.base import ServingAdapter
-from s2l.target import Target, adapter_choice, adapter_for, api_key
 from s2l.workloads.trace import Trace
 
 EMBEDDED: Final = Target()

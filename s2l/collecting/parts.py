@@ -9,7 +9,7 @@ from hashlib import file_digest
 from pathlib import Path
 from typing import Final
 
-from s2l.collecting_worker import TOKEN, Part
+from s2l.collecting.worker import TOKEN, Part
 from s2l.progress import say
 from s2l.replayer.scale_out.crew import Crew
 from s2l.workloads.errors import NotATrace, TraceError

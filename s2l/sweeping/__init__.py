@@ -1,0 +1,1 @@
+"""Replays at several rates, and the search for the highest that meets objectives."""
