@@ -33,7 +33,7 @@ from s2l.replayer.table_writer import TableWriter
 from s2l.workloads.durable import durable_file
 from s2l.workloads.query import Query
 
-BATCH_ROWS: Final = 256
+BATCH_ROWS: Final = 64
 """So few at a time that making rows of them never keeps the event loop waiting."""
 RESERVE_BYTES: Final = 4 * 2**20
 """Room kept on the disk for the end of a run that has filled it."""

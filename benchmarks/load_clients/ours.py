@@ -1,6 +1,6 @@
 """``s2l``'s replayer as one of the clients: one pass of a trace at a constant rate, all checks on.
 
-``python ours.py URL ADAPTER RATE REQUESTS TRACE RUN``
+``python ours.py URL ADAPTER RATE REQUESTS MAX_TOKENS TRACE RUN``
 """
 
 import sys
@@ -14,11 +14,9 @@ from s2l.serving_adapter.openai.adapter import OpenAiAdapter
 from s2l.serving_adapter.realtime.client import RealtimeAdapter
 from s2l.workloads.trace import Trace
 
-MAX_TOKENS = 32
-
 
 async def replay(
-    url: str, name: str, rate_qps: float, requests: int, trace: Path, out: Path
+    url: str, name: str, rate_qps: float, requests: int, max_tokens: int, trace: Path, out: Path
 ) -> None:
     """Replay so many requests."""
     adapter: ServingAdapter
@@ -28,7 +26,7 @@ async def replay(
         arrivals="constant",
         delivery="wait" if name == "openai" else "stream",
         n_queries=requests,
-        max_tokens=MAX_TOKENS,
+        max_tokens=max_tokens,
         timeout_s=60.0,
     )
     async with adapter:
@@ -38,8 +36,9 @@ async def replay(
 
 def main() -> None:
     """Run what the arguments say."""
-    url, name, rate_qps, requests, trace, out = sys.argv[1:]
-    run(replay(url, name, float(rate_qps), int(requests), Path(trace), Path(out)))
+    url, name, rate_qps, requests, max_tokens, trace, out = sys.argv[1:]
+    what = (float(rate_qps), int(requests), int(max_tokens))
+    run(replay(url, name, *what, Path(trace), Path(out)))
 
 
 if __name__ == "__main__":

@@ -38,6 +38,8 @@ class Peer:
     python: str | None = None
     module: str | None = None
     """What must be importable in the benchmark's own environment."""
+    large: bool = False
+    """Its installation takes so long that it must be asked for by name."""
 
 
 def _guidellm(point: Point) -> list[str]:
@@ -172,5 +174,5 @@ PEERS: dict[str, Peer] = {
         python="python3.12",
     ),
     "vllm": Peer((), _vllm, _read_seconds, module="vllm"),
-    "sglang": Peer(("sglang",), _sglang, _read_seconds),
+    "sglang": Peer(("sglang",), _sglang, _read_seconds, large=True),
 }

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import psutil
@@ -11,9 +12,11 @@ PERIOD_S = 0.1
 
 @dataclass
 class ProcessMeter:
-    """Samples until the process ends; times are those of ``time.monotonic``."""
+    """Samples until the process ends; times are those of ``time.monotonic``.
+    ``on_sample`` is called for each process that is found."""
 
     pid: int
+    on_sample: Callable[[int], None] = lambda _: None
     times_s: list[float] = field(default_factory=list)
     cpus_s: list[float] = field(default_factory=list)
     peak_mb: float = 0.0
@@ -26,6 +29,15 @@ class ProcessMeter:
     def cpu_between_s(self, from_s: float, to_s: float) -> float:
         """CPU seconds used in that time."""
         return self._at(to_s) - self._at(from_s)
+
+    def end_all(self) -> None:
+        """Kill the process and its children."""
+        try:
+            main = psutil.Process(self.pid)
+            for process in [*main.children(recursive=True), main]:
+                process.kill()
+        except psutil.NoSuchProcess:
+            return
 
     def _watch(self) -> None:
         try:
@@ -40,9 +52,10 @@ class ProcessMeter:
         memory = 0
         for process in processes:
             try:
+                self.on_sample(process.pid)
                 times = process.cpu_times()
                 memory += process.memory_info().rss
-            except psutil.NoSuchProcess:
+            except (psutil.NoSuchProcess, FileNotFoundError):
                 continue
             self._ended[process.pid] = times.user + times.system
         self.times_s.append(time.monotonic())
