@@ -11,6 +11,7 @@ import numpy as np
 from s2l.reports.chart_style import (
     DASHES,
     DELIVERIES,
+    NUMBER,
     Spec,
     delivery_colour,
     delivery_lines,
@@ -108,7 +109,7 @@ def _value_axis(positive: Mapping[str, Floats], unit: Unit, what: Measured) -> a
     ends = [end for values in positive.values() if values.size for end in (values[0], values[-1])]
     domain = [min(ends) * unit.per_s / 1.1, max(ends) * unit.per_s * 1.1]
     scale = alt.Scale(type="log", nice=False, domain=domain)
-    axis = alt.Axis(format="~g", tickCount=6, labelOverlap="greedy")
+    axis = alt.Axis(format=NUMBER, tickCount=6, labelOverlap="greedy")
     title = f"{what.name[0].upper()}{what.name[1:]}, {unit.name} (log scale)"
     return alt.X("value:Q", scale=scale, axis=axis).title(title)
 

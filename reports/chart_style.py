@@ -14,6 +14,9 @@ DELIVERIES: Final = ["stream", "wait"]
 COLOURS: Final = [palette.STREAM, palette.WAIT]
 DASHES: Final = [[1, 0], [6, 4]]
 
+NUMBER: Final = ",~r"
+"""Up to six digits, never with an exponent: ``~g`` would label an axis 4e+1."""
+
 ZOOM: Final = "zoom"
 """The name of the selection that a chart's horizontal axis follows."""
 

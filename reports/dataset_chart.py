@@ -6,7 +6,7 @@ from typing import Any, Final
 import altair as alt
 
 from s2l.reports import palette
-from s2l.reports.chart_style import Spec, rows, specification
+from s2l.reports.chart_style import NUMBER, Spec, rows, specification
 from s2l.workloads.stats.distribution import Distribution
 from s2l.workloads.stats.stats_table import figure
 
@@ -30,7 +30,7 @@ def distribution_chart(named: Sequence[tuple[str, Distribution]], title: str) ->
         alt.Chart(rows(values))
         .mark_line(interpolate="step-after", strokeWidth=2)
         .encode(
-            x=alt.X("value:Q", title=title, scale=_scale([one for _, one in shown])),
+            x=_value_axis(title, [one for _, one in shown]),
             y=alt.Y("share:Q", title="share up to x", axis=alt.Axis(format="%")),
             color=alt.Color("dataset:N", scale=domain, legend=legend),
             strokeDash=alt.StrokeDash("dataset:N", scale=dashes, legend=legend),
@@ -52,6 +52,10 @@ def _steps(name: str, one: Distribution) -> list[dict[str, Any]]:
         {"dataset": name, "value": value, "share": share, "text": f"{figure(value)} {one.unit}"}
         for value, share in one.curve
     ]
+
+
+def _value_axis(title: str, shown: Sequence[Distribution]) -> alt.X:
+    return alt.X("value:Q", title=title, scale=_scale(shown), axis=alt.Axis(format=NUMBER))
 
 
 def _scale(shown: Sequence[Distribution]) -> alt.Scale:

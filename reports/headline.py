@@ -29,14 +29,18 @@ def headline(summary: Summary) -> Headline:
     remarks = _unpaired(gain)
     if gain.single is not None:
         tail = " for the only paired query. That is one measurement, not a median."
-        return Headline("First token ", _faster(gain.single), tail, remarks)
+        return Headline("First token ", _sooner(gain.single), tail, remarks)
     if gain.median is None:
         return Headline(
             "No streaming gain: ", "no query succeeded in both deliveries", ".", remarks
         )
     pairs = counted(gain.pairs, "paired query", "paired queries")
+    if gain.interval is not None and gain.interval.low <= 1 <= gain.interval.high:
+        found = f"{times(gain.median)} at the median of {pairs} ({_ends(gain.interval)}"
+        tail = f" in the time to first token can be told: wait / stream {found}, which includes 1)."
+        return Headline("", "No difference", tail, remarks)
     tail = f" ({_interval(gain)}), at the median of {pairs}."
-    return Headline("First token ", _faster(gain.median), tail, _doubt(gain.interval) + remarks)
+    return Headline("First token ", _sooner(gain.median), tail, remarks)
 
 
 def _one_delivery(summary: Summary) -> Headline:
@@ -51,29 +55,28 @@ def _one_delivery(summary: Summary) -> Headline:
     return Headline("First token after ", duration(ttft.p50), tail, remark)
 
 
-def _faster(gain: float) -> str:
-    return f"{times(gain)} sooner" if gain >= 1 else f"{times(1 / gain)} later"
+def _sooner(gain: float) -> str:
+    size = times(gain if gain >= 1 else 1 / gain)
+    if size == times(1.0):
+        return "as soon either way"
+    return f"{size} {'sooner' if gain >= 1 else 'later'}"
 
 
 def _interval(gain: StreamingGain) -> str:
     if gain.interval is None or gain.median is None:
         return "too few pairs for an interval"
-    ends = [gain.interval.low, gain.interval.high]
+    low, high = gain.interval.low, gain.interval.high
     if gain.median < 1:
-        ends = [1 / end for end in reversed(ends)]
-    return f"{gain.interval.coverage:.0%} interval {_bare(ends[0])} to {_bare(ends[1])}".replace(
-        "%", " %"
-    )
+        low, high = 1 / high, 1 / low
+    return _ends(Interval(low, high, gain.interval.coverage))
+
+
+def _ends(found: Interval) -> str:
+    return f"{found.coverage * 100:.0f} % interval {_bare(found.low)} to {_bare(found.high)}"
 
 
 def _bare(ratio: float) -> str:
     return times(ratio).removesuffix("x")
-
-
-def _doubt(interval: Interval | None) -> tuple[str, ...]:
-    if interval is not None and interval.low <= 1 <= interval.high:
-        return ("The interval includes 1: this run shows no difference.",)
-    return ()
 
 
 def _unpaired(gain: StreamingGain) -> tuple[str, ...]:

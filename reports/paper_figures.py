@@ -14,7 +14,7 @@ import vl_convert
 
 from s2l.replayer.run import Run, RunError
 from s2l.reports import palette
-from s2l.reports.chart_style import Spec
+from s2l.reports.chart_style import NUMBER, Spec
 from s2l.reports.metrics import Floats, succeeded, ttft_s
 from s2l.reports.paper_style import sized, specification
 from s2l.reports.percentiles import LEVELS, percentile
@@ -71,7 +71,7 @@ def ttft_ccdf(runs: Sequence[Run]) -> Spec:
     )
     chart = lines.encode(
         x=_log_axis([row["x"] for row in rows]).title(f"TTFT ({unit.name})"),
-        y=alt.Y("share:Q", scale=shares, axis=alt.Axis(values=decades, format="~g")).title(
+        y=alt.Y("share:Q", scale=shares, axis=alt.Axis(values=decades, format=NUMBER)).title(
             "Share at least this slow"
         ),
         **_by_delivery(list(found)),
@@ -88,7 +88,7 @@ def ttft_by_rate(runs: Sequence[Run]) -> Spec:
     unit = Unit.fitting(point.value_s for point in points)
     rows = [_row(point, unit) for point in points]
     base = alt.Chart(alt.InlineData(values=rows)).encode(
-        x=alt.X("rate:Q", axis=alt.Axis(values=sorted(rates), format="~g", labelOverlap=True))
+        x=alt.X("rate:Q", axis=alt.Axis(values=sorted(rates), format=NUMBER, labelOverlap=True))
         .scale(type="log", nice=False)
         .title("Offered rate (queries/s)"),
         y=_log_axis([row["x"] for row in rows], alt.Y).title(f"TTFT ({unit.name})"),
@@ -165,7 +165,7 @@ def _steps(delivery: str, ordered: Floats, unit: Unit) -> list[dict[str, Any]]:
 
 def _log_axis(values: Sequence[float], kind: type[Any] = alt.X) -> Any:
     scale = alt.Scale(type="log", nice=False, domain=[min(values) / 1.1, max(values) * 1.1])
-    axis = alt.Axis(format="~g", tickCount=5, labelOverlap="greedy")
+    axis = alt.Axis(format=NUMBER, tickCount=5, labelOverlap="greedy")
     return kind("x:Q", scale=scale, axis=axis)
 
 

@@ -7,6 +7,8 @@ from typing import Any, Final
 from s2l.replayer.run import RunInfo
 
 Fact = tuple[str, str]
+_WHOLE_FROM: Final = 1e5
+"""From here on six digits are all before the point."""
 
 
 def command(info: RunInfo) -> str:
@@ -83,7 +85,7 @@ def reproduce(info: RunInfo) -> list[str]:
 
 
 def sentence(settings: Mapping[str, Any]) -> str:
-    """``name: value`` pairs in one line, nested names joined by a dot."""
+    """``name: value`` pairs in one line, nested names joined by a dot, without empty values."""
     return "; ".join(f"{name}: {value}" for name, value in _flat(settings, "")) or "not stated"
 
 
@@ -91,8 +93,8 @@ def _flat(settings: Mapping[str, Any], prefix: str) -> Iterator[Fact]:
     for name, value in settings.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", _text(value)
+        elif text := _text(value):
+            yield f"{prefix}{name}", text
 
 
 def _text(value: Any) -> str:
@@ -101,7 +103,7 @@ def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:.12g}"
+        return f"{value:.0f}" if abs(value) >= _WHOLE_FROM else f"{value:.6g}"
     if isinstance(value, list):
         return ", ".join(map(_text, value))
     return str(value)

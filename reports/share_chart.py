@@ -7,7 +7,7 @@ import altair as alt
 import numpy as np
 
 from s2l.reports import palette
-from s2l.reports.chart_style import Spec, delivery_lines, rounded, rows, specification
+from s2l.reports.chart_style import NUMBER, Spec, delivery_lines, rounded, rows, specification
 from s2l.reports.metrics import Floats
 from s2l.reports.thinning import thinned
 from s2l.reports.units import percent, times
@@ -32,7 +32,7 @@ def gain_chart(gains: Floats) -> Spec | None:
     low, high = min(ordered[0], 1.0) / 1.1, max(ordered[-1], 1.0) * 1.1
     scale = alt.Scale(type="log", domain=[low, high], nice=False)
     x = alt.X("share:Q", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="~%", tickCount=5))
-    axis = alt.Axis(format="~g", tickCount=6, labelOverlap="greedy")
+    axis = alt.Axis(format=NUMBER, tickCount=6, labelOverlap="greedy")
     base = alt.Chart(rows(points)).encode(
         x=x.title("Queries, by their gain"),
         y=alt.Y("gain:Q", scale=scale, axis=axis).title("TTFT wait / stream (log scale)"),

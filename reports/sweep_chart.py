@@ -6,7 +6,15 @@ from typing import Any, Final
 import altair as alt
 
 from s2l.reports import palette
-from s2l.reports.chart_style import DELIVERIES, Spec, delivery_colour, rounded, rows, specification
+from s2l.reports.chart_style import (
+    DELIVERIES,
+    NUMBER,
+    Spec,
+    delivery_colour,
+    rounded,
+    rows,
+    specification,
+)
 from s2l.reports.figure import Figure
 from s2l.reports.sweep import RateGain, RatePoint, RateSeries
 from s2l.reports.units import number, times
@@ -75,9 +83,11 @@ def _row(point: RatePoint, kind: str, value: float) -> dict[str, Any]:
     }
 
 
-def _rate_axis() -> alt.X:
+def _rate_axis(values: Sequence[Mapping[str, Any]]) -> alt.X:
+    """Logarithmic, with a tick at each rate that was offered."""
     scale = alt.Scale(type="log", nice=False, padding=16)
-    axis = alt.Axis(format="~g", labelOverlap="greedy")
+    rates = sorted({row["rate"] for row in values})
+    axis = alt.Axis(values=rates, format=NUMBER, labelOverlap="greedy")
     return alt.X("rate:Q", scale=scale, axis=axis).title("Offered rate, queries / s (log scale)")
 
 
@@ -87,11 +97,11 @@ def _lines(
     present = [name for name in DELIVERIES if any(row["delivery"] == name for row in values)]
     shown = [kind for kind in kinds if any(row["kind"] == kind for row in values)]
     scale = alt.Scale(type="log") if log else alt.Scale(zero=True)
-    axis = alt.Axis(format="~g", tickCount=5, labelOverlap="greedy")
+    axis = alt.Axis(format=NUMBER, tickCount=5, labelOverlap="greedy")
     long = alt.Legend(symbolType="stroke", symbolSize=500) if len(shown) > 1 else None
     dash = alt.Scale(domain=shown, range=_LINES[: len(shown)])
     base = alt.Chart(rows(values)).encode(
-        x=_rate_axis(),
+        x=_rate_axis(values),
         y=alt.Y("value:Q", scale=scale, axis=axis).title(title),
         color=delivery_colour(alt.Legend(values=present)),
         tooltip=[
@@ -99,7 +109,7 @@ def _lines(
             alt.Tooltip("delivery:N"),
             alt.Tooltip("rate:Q", title="offered / s"),
             alt.Tooltip("kind:N", title="figure"),
-            alt.Tooltip("value:Q", title=title, format=",.4~g"),
+            alt.Tooltip("value:Q", title=title, format=NUMBER),
         ],
     )
     shapes = alt.Scale(domain=DELIVERIES, range=["circle", "square"])
@@ -117,9 +127,9 @@ def _gain_chart(gains: Sequence[RateGain]) -> Spec | None:
     if len(values) < 2:
         return None
     scale = alt.Scale(type="log")
-    axis = alt.Axis(format="~g", tickCount=5, labelOverlap="greedy")
+    axis = alt.Axis(format=NUMBER, tickCount=5, labelOverlap="greedy")
     base = alt.Chart(rows(values)).encode(
-        x=_rate_axis(),
+        x=_rate_axis(values),
         tooltip=[
             alt.Tooltip("run:N"),
             alt.Tooltip("rate:Q", title="offered / s"),

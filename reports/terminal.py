@@ -28,6 +28,8 @@ _SHORT: Final = {
     "Failed": "failed",
 }
 """Headings for 80 columns."""
+_WORDS: Final = ("Delivery", "Verdict")
+"""Columns of words, which are not broken."""
 _DELIVERY_STYLE: Final = {"stream": "blue", "wait": "yellow"}
 
 
@@ -56,10 +58,10 @@ def print_rates(named: Sequence[tuple[str, Summary]], console: Console) -> None:
     if found is None:
         return
     shown = [at for at, name in enumerate(found.head) if name not in _ONLY_ON_THE_PAGE]
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=0)
     for at in shown:
         name = found.head[at].removeprefix("TTFT ")
-        table.add_column(_SHORT.get(name, name), overflow="fold")
+        table.add_column(_SHORT.get(name, name), overflow="fold", no_wrap=name in _WORDS)
     for row in found.rows:
         table.add_row(*(Text(row[at]) for at in shown))
     console.print(table)

@@ -5,7 +5,7 @@ from typing import Any, Final, Literal
 
 import altair as alt
 
-from s2l.reports.chart_style import Spec, delivery_lines, rounded, rows, specification
+from s2l.reports.chart_style import NUMBER, Spec, delivery_lines, rounded, rows, specification
 from s2l.reports.series import Series
 
 _HEIGHT: Final = 180
@@ -28,7 +28,7 @@ def time_chart(
         return None
     points = [point for name in present for point in _points(name, lines[name])]
     scale = alt.Scale(domain=[0, 1]) if share else alt.Scale(zero=True)
-    axis = alt.Axis(format="~%" if share else "~g", tickCount=4)
+    axis = alt.Axis(format="~%" if share else NUMBER, tickCount=4)
     base = alt.Chart(rows(points)).encode(
         x=alt.X("s:Q", scale=alt.Scale(nice=False), axis=alt.Axis(tickCount=6)).title(
             "Time since the pass began, s"
@@ -37,7 +37,7 @@ def time_chart(
         tooltip=[
             alt.Tooltip("delivery:N"),
             alt.Tooltip("s:Q", title="time, s", format=",.1f"),
-            alt.Tooltip("value:Q", title=title, format=".1%" if share else ",.4~g"),
+            alt.Tooltip("value:Q", title=title, format=".1%" if share else NUMBER),
         ],
         **delivery_lines(present),
     )

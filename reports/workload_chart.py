@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s2l.reports import palette
-from s2l.reports.chart_style import Spec, rounded, rows, specification
+from s2l.reports.chart_style import NUMBER, Spec, rounded, rows, specification
 from s2l.reports.figure import Figure
 from s2l.reports.metrics import Floats, arrival_gaps_s, owners, retrieval_s
 from s2l.reports.passes import of_delivery
@@ -56,7 +56,7 @@ def _cdf(values: Floats, title: str) -> Spec | None:
             x=alt.X("value:Q", scale=alt.Scale(zero=True), axis=alt.Axis(tickCount=6)).title(title),
             y=alt.Y("share:Q", scale=alt.Scale(domain=[0, 1]), axis=axis).title("Share up to x"),
             tooltip=[
-                alt.Tooltip("value:Q", title=title, format=",.4~g"),
+                alt.Tooltip("value:Q", title=title, format=NUMBER),
                 alt.Tooltip("share:Q", title="this much or less", format=".1%"),
             ],
         )

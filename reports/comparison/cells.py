@@ -14,10 +14,10 @@ from s2l.reports.units import NOT_KNOWN, Unit, number, percent, times
 SAYS: Final = {
     "better": "better",
     "worse": "worse",
-    "changed": "other",
     "none": "no clear difference",
     "unknown": "too few queries",
 }
+_TOKEN_RATES: Final = ("output_token_rate", "total_token_rate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +36,35 @@ class Row:
 
 def rows(one: ConditionChanges) -> list[Row]:
     """All figures of a condition; n/a where the sample cannot carry one."""
-    return [_row(change) for change in one.changes]
+    pace = one.change("request_rate")
+    return [_row(change, _verdict(change, pace)) for change in one.changes]
 
 
-def _row(change: Change) -> Row:
+def _verdict(change: Change, pace: Change | None) -> str:
+    """That of the change; ``changed`` for a rate of tokens that does not follow the requests'.
+
+    Longer answers at the same pace are more tokens a second, and no better for it.
+    """
+    follows = pace is not None and pace.verdict == change.verdict
+    if change.metric in _TOKEN_RATES and change.verdict in ("better", "worse") and not follows:
+        return "changed"
+    return change.verdict
+
+
+def _says(change: Change, verdict: str) -> str:
+    if change.change is None and change.base is not None and change.other is not None:
+        return "the base is 0"
+    if verdict == "changed":
+        return "higher" if (change.change or 0) > 0 else "lower"
+    return SAYS[verdict]
+
+
+def _row(change: Change, verdict: str) -> Row:
     metric = METRICS[change.metric]
     label = metric.title if change.level is None else f"{metric.title} {change.level}"
     base, other = _pair(change)
-    zero = change.change is None and change.base is not None and change.other is not None
-    says = "the base is 0" if zero else SAYS[change.verdict]
-    return Row(label, base, other, change_text(change), change.verdict, says, change.n, change)
+    says = _says(change, verdict)
+    return Row(label, base, other, change_text(change), verdict, says, change.n, change)
 
 
 def _pair(change: Change) -> tuple[str, str]:

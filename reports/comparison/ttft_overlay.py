@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s2l.reports import palette
-from s2l.reports.chart_style import DELIVERIES, Spec, rows, specification
+from s2l.reports.chart_style import DELIVERIES, NUMBER, Spec, rows, specification
 from s2l.reports.metrics import Floats, succeeded, ttft_s
 from s2l.reports.thinning import thinned
 from s2l.reports.units import Unit, duration
@@ -57,7 +57,7 @@ def _chart(ttfts: dict[str, Floats]) -> Spec:
     unit = Unit.fitting(float(values.max()) for values in ttfts.values())
     pooled = np.concatenate(list(ttfts.values())) * unit.per_s
     scale = alt.Scale(type="log", nice=False, domain=[pooled.min() / 1.1, pooled.max() * 1.1])
-    axis = alt.Axis(format="~g", tickCount=6, labelOverlap="greedy")
+    axis = alt.Axis(format=NUMBER, tickCount=6, labelOverlap="greedy")
     names = list(ttfts)
     colour = alt.Scale(domain=names, range=[COLOURS[at % len(COLOURS)] for at in range(len(names))])
     dash = alt.Scale(

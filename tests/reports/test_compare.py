@@ -20,6 +20,7 @@ from s2l.replayer.run import Finding, Run, TraceRef, Validity
 from s2l.reports.bootstrap import Interval
 from s2l.reports.comparison import resampling
 from s2l.reports.comparison.alignment import align_runs
+from s2l.reports.comparison.cells import rows as cells
 from s2l.reports.comparison.change import Change
 from s2l.reports.comparison.comparable import NotComparable
 from s2l.reports.comparison.compare import Comparison, Options, compare, compare_sides
@@ -105,6 +106,10 @@ def change_of(found: Comparison, metric: str, level: str | None = None, at: int 
     return change
 
 
+def verdicts(found: Comparison) -> dict[str, tuple[str, str]]:
+    return {row.label: (row.verdict, row.says) for row in cells(found.conditions[0])}
+
+
 def test_a_known_change_is_exact(named: MakeNamed, rows: Callable[..., Rows]) -> None:
     found = compare(named("a", rows(100)), named("b", rows(100, 0.9)))
     assert [str(one.condition) for one in found.conditions] == ["stream"]
@@ -168,6 +173,8 @@ def test_failures_count_and_are_in_no_latency(
     assert found.conditions[0].succeeded == 10
     rate = change_of(found, "request_rate")
     assert rate.change == pytest.approx(-0.5)
+    for label in ("Requests / s", "Output tokens / s", "All tokens / s"):
+        assert verdicts(found)[label] == ("worse", "worse")
     assert any(
         "share of successes of B is lower by 50 points" in one for one in sentences(found, "A", "B")
     )
@@ -182,6 +189,19 @@ def test_goodput_is_what_meets_every_objective(named: MakeNamed, rows: Callable[
     window = 39 + 0.4 + 0.139 + 0.2
     assert change_of(found, "goodput").base == pytest.approx(10 / window)
     assert change_of(found, "goodput").verdict == "better"
+
+
+@pytest.mark.parametrize(("longer", "says"), [(2, "higher"), (0.5, "lower")])
+def test_more_tokens_at_the_same_pace_are_not_better(
+    named: MakeNamed, rows: Callable[..., Rows], longer: float, says: str
+) -> None:
+    other = rows(30)
+    for row in other:
+        row["output_tokens"] = int(row["output_tokens"] * longer)
+    found = compare(named("a", rows(30)), named("b", other))
+    said = verdicts(found)
+    assert said["Output tokens / s"] == ("changed", says)
+    assert said["Requests / s"] == ("none", "no clear difference")
 
 
 def test_gain_and_parity_need_both_deliveries(named: MakeNamed, rows: Callable[..., Rows]) -> None:

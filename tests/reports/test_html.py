@@ -248,3 +248,11 @@ def test_sums_of_floats_are_not_shown_to_the_last_digit() -> None:
     assert (
         sentence({"rate_qps": 0.15 * 3, "whole": 2.0, "n": 7}) == "rate_qps: 0.45; whole: 2; n: 7"
     )
+
+
+def test_settings_are_written_with_six_digits_and_without_the_empty_ones() -> None:
+    found = sentence(
+        {"e2e_s": [0.510459871, 0.5], "at": 1764458843.25, "answer_at": [], "name": ""}
+    )
+    assert found == "e2e_s: 0.51046, 0.5; at: 1764458843"
+    assert sentence({"answer_at": []}) == "not stated"

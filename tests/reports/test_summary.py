@@ -122,6 +122,40 @@ def test_waiting_can_be_sooner(synthetic: ModuleType, make_run: MakeRun) -> None
     )
 
 
+def _headline(synthetic: ModuleType, make_run: MakeRun, waits_us: list[int]) -> str:
+    """Of queries streamed in 200 ms and waited for so long."""
+    rows = []
+    for i, wait_us in enumerate(waits_us):
+        ids = {"query_id": f"q{i}"}
+        rows.append(synthetic.request(request_id=f"s{i}", **ids))
+        wait = {"delivery": "wait", "first_token_us": 1_000_000 + wait_us}
+        rows.append(synthetic.request(request_id=f"w{i}", **ids, **wait))
+    return str(headline(summarize(make_run(*rows))))
+
+
+def test_an_interval_around_one_is_no_difference(synthetic: ModuleType, make_run: MakeRun) -> None:
+    waits_us = [180_000, 190_000, 198_000, 198_000, 210_000, 220_000]
+    assert _headline(synthetic, make_run, waits_us) == (
+        "No difference in the time to first token can be told: wait / stream 0.99x at the median"
+        " of 6 paired queries (95 % interval 0.92 to 1.07, which includes 1)."
+    )
+
+
+@pytest.mark.parametrize("wait_us", [200_800, 199_200])
+def test_a_ratio_that_rounds_to_one_is_as_soon(
+    synthetic: ModuleType, make_run: MakeRun, wait_us: int
+) -> None:
+    assert _headline(synthetic, make_run, [wait_us] * 6) == (
+        "First token as soon either way (95 % interval 1.00 to 1.00), at the median of 6 paired"
+        " queries."
+    )
+
+
+def test_one_query_can_be_as_soon(synthetic: ModuleType, make_run: MakeRun) -> None:
+    found = _headline(synthetic, make_run, [200_000])
+    assert found.startswith("First token as soon either way for the only paired query.")
+
+
 def test_sampled_answers_have_no_parity(synthetic: ModuleType, make_run: MakeRun) -> None:
     rows = [synthetic.request(), synthetic.request(request_id="w", delivery="wait")]
     info = synthetic.run_info(options={"temperature": 0.7})

@@ -1,13 +1,17 @@
+import io
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
 import msgspec
 import pytest
+from rich.console import Console
 
-from s2l.replayer.run import Run, RunError
+from s2l.replayer.run import Run, RunError, Validity
 from s2l.reports.html import Overview
 from s2l.reports.summary import summarize
 from s2l.reports.sweep import is_sweep, offered_rate, rate_series, sweep_runs
+from s2l.reports.terminal import print_rates
 
 
 @pytest.fixture
@@ -45,6 +49,29 @@ def test_the_overview_draws_and_tabulates(runs: list[Run]) -> None:
         ("1", "stream", "valid"),
     ]
     assert found.left_out == ""
+
+
+def test_rates_have_ticks_and_labels_no_exponents(runs: list[Run], synthetic: ModuleType) -> None:
+    found = Overview.of([(run.path.name, summarize(run)) for run in runs])
+    assert found is not None
+    for figure in found.figures:
+        encoding = figure.spec["layer"][0]["encoding"]
+        assert encoding["x"]["axis"]["values"] == list(synthetic.SWEEP_RATES)
+        assert {encoding[side]["axis"]["format"] for side in "xy"} == {",~r"}
+
+
+def test_words_of_the_rates_are_whole_at_80_columns(runs: list[Run]) -> None:
+    written = io.StringIO()
+    degraded = Validity(verdict="degraded")
+    named = [(run.path.name, summarize(run)) for run in runs]
+    named = [
+        (name, replace(one, info=msgspec.structs.replace(one.info, validity=degraded)))
+        for name, one in named
+    ]
+    print_rates(named, Console(file=written, width=80))
+    text = written.getvalue()
+    assert text.count(" degraded ") == 2 * len(runs)
+    assert "attain failed" in text
 
 
 def test_runs_without_a_rate_are_named(runs: list[Run], synthetic: ModuleType, make_run) -> None:
