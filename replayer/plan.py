@@ -141,7 +141,8 @@ def _read(trace: Trace, options: ReplayOptions) -> Plan:
     if not chosen:
         raise PlanError(f"{trace.path}: no query in it has a finished retrieval; record one first")
     wanted = {doc for r in chosen for a in r.arrivals for doc in a.doc_ids}
-    texts = {doc.doc_id: f"{doc.text}\n" for doc in trace.documents(wanted) if doc.text is not None}
+    found = trace.texts(wanted)
+    texts = {doc_id: f"{text}\n" for doc_id, text in found.items() if text is not None}
     if hidden := len(wanted) - len(texts):
         raise PlanError(f"{trace.path}: {hidden} documents in it have no text to replay")
     queries = tuple(_query_plan(r, texts, options) for r in chosen)

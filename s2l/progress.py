@@ -8,7 +8,14 @@ from typing import Protocol
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 PLAIN_PERIOD_S = 5.0
 
@@ -27,21 +34,27 @@ def say(text: str) -> None:
     console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
+def rich_progress() -> Progress:
+    """The bars of all commands, for a terminal; each task has a field ``note``."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}", markup=False),
+        console=console,
+        refresh_per_second=4,  # drawing costs time on the machine that measures
+    )
+
+
 @contextmanager
 def bar(what: str, total: int) -> Iterator[Bar]:
     """Show work of ``total`` pieces."""
     if not console.is_terminal:
         yield _PlainBar(what, total)
         return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[note]}"),
-    )
-    # Few refreshes: drawing costs time on the machine that measures.
-    with Progress(*columns, console=console, refresh_per_second=4) as progress:
+    with rich_progress() as progress:
         task = progress.add_task(what, total=total, note="")
         yield _RichBar(progress, task)
 

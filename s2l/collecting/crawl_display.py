@@ -6,18 +6,10 @@ from contextlib import contextmanager
 from typing import Final
 
 import click
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-from rich.progress import Progress as RichProgress
+from rich.progress import TaskID
 
 from s2l.collectors.collect import Progress
-from s2l.progress import PLAIN_PERIOD_S, console
+from s2l.progress import PLAIN_PERIOD_S, console, rich_progress
 
 _DRAW_S: Final = 0.25
 _MOST_LISTED: Final = 3
@@ -75,15 +67,7 @@ def crawl_display(total: int, waiting: Waiting) -> Iterator[CrawlDisplay]:
     if not console.is_terminal:
         yield CrawlDisplay(_print_line, waiting)
         return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}", markup=False),
-    )
-    with RichProgress(*columns, console=console, refresh_per_second=4) as progress:
+    with rich_progress() as progress:
         task: TaskID = progress.add_task("crawl", total=total, note="")
 
         def draw(state: Progress, note: str, elapsed_s: float) -> None:

@@ -13,7 +13,6 @@ from s2l.serving_adapter.realtime.session_config import RealtimeError
 PREFIX: Final = "S2L_"
 
 POLICY_VIOLATION: Final = 1008
-TRY_AGAIN_LATER: Final = 1013
 
 
 @dataclass(frozen=True, slots=True)

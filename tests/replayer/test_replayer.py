@@ -246,27 +246,28 @@ async def test_no_timeout_for_requests_that_are_in_time() -> None:
     assert {record.error_type for record in records} == {None}
 
 
-async def test_a_failed_request_is_tried_again_only_where_that_was_asked_for() -> None:
+@pytest.mark.parametrize("kind", ["refused", "server_error"])
+async def test_a_failed_request_is_tried_again_only_where_that_was_asked_for(kind: str) -> None:
     def server() -> Server:
         seen: dict[str, int] = {}
 
         def fails(salt: str) -> ServingError | None:
             seen[salt] = seen.get(salt, 0) + 1
-            return ServingError("refused", "busy", retry_after_s=1.0) if seen[salt] < 3 else None
+            return ServingError(kind, "busy", retry_after_s=1.0) if seen[salt] < 3 else None
 
         return Server(Pacer(VirtualClock()), fails=fails)
 
     (failed,), _ = await _replay([0], server())
-    assert (failed.error_type, failed.attempt_us) == ("refused", None)
+    assert (failed.error_type, failed.attempt_us) == (kind, None)
     (record,), _ = await _replay([0], server(), limits=Limits(retries=2))
     assert record.error_type is None
     assert record.attempt_us == [1000, 1000 + SECOND_US, 1000 + 2 * SECOND_US]
-    assert record.attempt_errors == ["refused: busy"] * 2
+    assert record.attempt_errors == [f"{kind}: busy"] * 2
     assert record.start_us == 1000
     # What was due meanwhile is sent by the attempt that went through.
     assert record.sent_us == [1000 + 2 * SECOND_US] * 2
     (given_up,), _ = await _replay([0], server(), limits=Limits(retries=1))
-    assert (given_up.error_type, given_up.attempt_errors) == ("refused", ["refused: busy"])
+    assert (given_up.error_type, given_up.attempt_errors) == (kind, [f"{kind}: busy"])
 
 
 async def test_clients_give_up_at_the_moments_that_the_seed_says() -> None:

@@ -23,8 +23,6 @@ from s2l.serving_adapter.mock.server import MockServer
 from s2l.serving_adapter.openai.adapter import OpenAiAdapter
 from s2l.workloads.trace import Trace
 
-pytest.importorskip("ray")
-
 OPTIONS = ReplayOptions(
     rate_qps=40, delivery="wait", n_queries=120, max_tokens=2, warmup=1, time_scale=0.1
 )

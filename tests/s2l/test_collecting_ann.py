@@ -23,8 +23,6 @@ from s2l.workloads.validation import validate
 sys.path.insert(0, str(Path(__file__).parent))
 from thread_crew import InThreads
 
-pytest.importorskip("faiss")
-
 WORDS = ("bread", "planets", "violins", "rivers", "glaciers", "chess", "volcanoes", "honey")
 QUERIES = [Query(f"q{n}", f"what is known of {word}?") for n, word in enumerate(WORDS[:5])]
 

@@ -18,8 +18,6 @@ from s2l.workloads.trace import Trace
 from s2l.workloads.trace_writer import recover
 from s2l.workloads.validation import validate
 
-pytest.importorskip("ray")
-
 QUESTIONS = Path(__file__).parents[2] / "datasets" / "pydocs" / "queries.jsonl"
 START_S = 120
 
