@@ -1,6 +1,5 @@
 """A run: what a replay recorded. Raw times only; every metric is derived from them elsewhere."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -248,11 +247,6 @@ class Run:
         if not (self.path / "server.parquet").is_file():
             return SERVER_SCHEMA.empty_table()
         return self._table("server.parquet", SERVER_SCHEMA)
-
-    def request_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        """The named columns of the requests, batch by batch."""
-        with pq.ParquetFile(self.path / "requests.parquet") as file:
-            yield from file.iter_batches(columns=columns)
 
     def queries(self) -> pa.Table:
         """The queries that were replayed, with the columns of ``QUERY_SCHEMA``."""

@@ -1,6 +1,5 @@
 """Exit codes, and which failures of the parts they stand for."""
 
-import sys
 from typing import Final
 
 FAILED: Final = 1
@@ -56,8 +55,3 @@ def message_of(error: Exception) -> str:
 def known_errors() -> list[str]:
     """The full names, for the test that they exist."""
     return list(_CODES)
-
-
-def on_terminal() -> bool:
-    """Whether standard error, where progress goes, is a terminal."""
-    return sys.stderr.isatty()

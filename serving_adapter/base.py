@@ -22,6 +22,14 @@ class ServingError(Exception):
         self.error_type = error_type
         self.retry_after_s = retry_after_s
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copied to another process with all that it says."""
+        return type(self)._made, (self.error_type, str(self), self.retry_after_s)
+
+    @classmethod
+    def _made(cls, error_type: str, message: str, retry_after_s: float | None) -> "ServingError":
+        return cls(error_type, message, retry_after_s=retry_after_s)
+
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:

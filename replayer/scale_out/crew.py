@@ -18,7 +18,7 @@ class Crew(Protocol):
         id and boot id.
 
         Raises:
-            WorkerLost: one died at once. And what making it raises.
+            WorkerLost: one died at once, as where making it raises.
         """
 
     def call(self, worker: int, method: str, *args: Any) -> Any:

@@ -77,11 +77,7 @@ class RayCrew:
     def call(self, worker: int, method: str, *args: Any) -> Any:
         try:
             return self._ray.get(getattr(self._actors[worker], method).remote(*args))
-        except self._ray.exceptions.RayActorError as error:
-            if (cause := error.__cause__) is not None and not isinstance(
-                cause, self._ray.exceptions.RayError
-            ):
-                raise cause from None
+        except self._ray.exceptions.RayActorError:
             raise WorkerLost(f"{self.name(worker)} died") from None
         except self._ray.exceptions.RayTaskError as error:
             raise error.cause from None

@@ -38,6 +38,7 @@ class ScaleOut:
     async def hire(self) -> None:
         """Start the workers and let them connect. Raises WorkerLost, ServingError."""
         await asyncio.to_thread(self.crew.hire, ReplayWorker, self.spec)
+        await self._each(lambda n: self.crew.call(n, "connect"))
 
     async def prepare(self, plan: Plan, delivery: str, answer_at: str | None) -> None:
         """Have the requests of a pass encoded by all, and their clocks compared with ours.

@@ -75,9 +75,9 @@ class ScaledPass:
 
     async def run(self) -> None:
         """Replay to the end; cancelling it stops all workers and takes what they have."""
-        begun = (asyncio.to_thread(self._begin, n) for n in range(len(self.shares)))
-        await asyncio.gather(*begun)
         try:
+            begun = (asyncio.to_thread(self._begin, n) for n in range(len(self.shares)))
+            await asyncio.gather(*begun)
             await self._follow_all()
         except asyncio.CancelledError:
             self.stop()

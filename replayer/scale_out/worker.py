@@ -62,11 +62,12 @@ class ReplayWorker:
         self._spec = spec
         self._loop = new_event_loop()
         threading.Thread(target=self._loop.run_forever, name="s2l-sender", daemon=True).start()
-        self._adapter: ServingAdapter = self._wait(self._connect())
+        self._adapter: ServingAdapter | None = None
         self._requests: list[PreparedRequest] = []
         self._log = WorkerLog()
         self._runner: PassRunner | None = None
         self._running: Future[None] | None = None
+        self._called_off = False
 
     def whereabouts(self) -> tuple[str, int, str]:
         """Host, process id and boot id."""
@@ -76,12 +77,19 @@ class ReplayWorker:
         """This machine's monotonic clock."""
         return time.monotonic_ns()
 
+    def connect(self) -> None:
+        """Ask the server what it is. Raises ServingError."""
+        self._adapter = self._wait(self._connected())
+
     def prepare(self, plan: Plan, delivery: str, answer_at: str | None) -> None:
         """Encode the requests of a pass."""
-        max_tokens = self._spec.options.max_tokens
+        self._called_off = False
+        adapter, max_tokens = self._adapter, self._spec.options.max_tokens
+        if adapter is None:
+            raise RuntimeError("connect comes before prepare")
 
         async def encode() -> list[PreparedRequest]:
-            return prepare(plan, delivery, answer_at, self._adapter, max_tokens)
+            return prepare(plan, delivery, answer_at, adapter, max_tokens)
 
         self._requests = self._wait(encode())
 
@@ -97,6 +105,8 @@ class ReplayWorker:
         self._log = WorkerLog()
 
         async def go() -> None:
+            if self._called_off:
+                return
             clock = MonotonicClock()
             self._runner = PassRunner(
                 share,
@@ -130,16 +140,18 @@ class ReplayWorker:
         return Report(sender.started, sender.in_flight, over, sender.server_gone, log)
 
     def drain(self) -> None:
-        """Start nothing more."""
+        """Start nothing more, also of a pass that is about to begin."""
+        self._called_off = True
         if (runner := self._runner) is not None:
             self._loop.call_soon_threadsafe(runner.replayer.drain)
 
     def stop(self) -> None:
         """End at once."""
+        self._called_off = True
         if (runner := self._runner) is not None:
             self._loop.call_soon_threadsafe(runner.replayer.stop)
 
-    async def _connect(self) -> ServingAdapter:
+    async def _connected(self) -> ServingAdapter:
         spec = self._spec
         adapter = await ADAPTERS[spec.adapter](spec.url, **spec.settings).__aenter__()
         await adapter.probe()

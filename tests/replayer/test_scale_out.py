@@ -14,10 +14,13 @@ from scipy import stats
 
 from s2l.replayer.experiment import Experiment
 from s2l.replayer.options import ReplayOptions
+from s2l.replayer.passes import passes_of
+from s2l.replayer.plan import plan_queries
 from s2l.replayer.run import Run, RunInfo
 from s2l.replayer.scale_out.crew import Crew
 from s2l.replayer.scale_out.scale_out import ScaleOut
-from s2l.replayer.scale_out.worker import WorkerSpec
+from s2l.replayer.scale_out.worker import ReplayWorker, Report, WorkerSpec
+from s2l.serving_adapter.base import ServingError
 from s2l.serving_adapter.mock.engine import Latencies, MockEngine
 from s2l.serving_adapter.mock.server import MockServer
 from s2l.serving_adapter.openai.adapter import OpenAiAdapter
@@ -118,3 +121,30 @@ async def _arrivals_so_far(server: MockServer) -> np.ndarray:
         return await _arrivals_s(server)
     except (IndexError, ValueError):
         return np.zeros(0)
+
+
+async def test_a_server_that_is_not_there_is_said_before_anything_is_sent(crew: Crew) -> None:
+    senders = ScaleOut(crew, WorkerSpec("openai", "http://127.0.0.1:1", {}, OPTIONS))
+    with pytest.raises(ServingError, match="nothing listens there") as refused:
+        await senders.hire()
+    assert refused.value.error_type == "refused"
+
+
+async def test_a_pass_that_is_called_off_before_it_begins_sends_nothing(
+    server: MockServer, trace: Trace
+) -> None:
+    async with OpenAiAdapter(server.url) as adapter:
+        plan = await plan_queries(trace, adapter, OPTIONS, await adapter.probe())
+    todo, *_ = passes_of(plan, ("wait",), (None,), run_id="a-run", rate=OPTIONS.rate_qps)
+
+    def called_off() -> Report:
+        worker = ReplayWorker(WorkerSpec("openai", server.url, {}, OPTIONS))
+        worker.connect()
+        worker.prepare(plan, "wait", None)
+        worker.stop()
+        worker.begin(todo.slice_for(0, 2), 2, None, worker.now_ns(), 0)
+        while not (report := worker.report()).over:
+            pass
+        return report
+
+    assert await asyncio.to_thread(called_off) == Report(0, 0, True, False, [])
