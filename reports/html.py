@@ -67,7 +67,7 @@ def write_html(
     """Write one page that holds the report of each run, in the order given; their summaries.
 
     Args:
-        runs: one or more; several that state a rate are shown by rate first.
+        runs: one or more; several of one trace and server are shown by their rates first.
         path: of the page.
         slos: for goodput and attainment; None: those that each run's own options state.
 

@@ -59,13 +59,24 @@ class RateSeries:
 
 
 def rate_series(named: Sequence[tuple[str, Summary]]) -> RateSeries:
-    """What the named runs have to say about rates; runs that state no rate are left out."""
+    """What the named runs have to say about rates; runs that state no rate are left out.
+
+    Nothing where they differ in more than the rate, in their trace or their server: a line between
+    two workloads would mean nothing.
+    """
     known = [(name, rate, one) for name, one in named if (rate := offered_rate(one)) is not None]
+    if len({_what_was_replayed(one) for _, _, one in known}) > 1:
+        return RateSeries((), ())
     known.sort(key=lambda item: item[1])
     return RateSeries(
         points=tuple(point for name, rate, one in known for point in _points(name, rate, one)),
         gains=tuple(RateGain(n, r, one.gain) for n, r, one in known if one.gain is not None),
     )
+
+
+def _what_was_replayed(summary: Summary) -> tuple[str, ...]:
+    info = summary.info
+    return info.trace.sha256, info.target.adapter, info.target.server, info.target.model
 
 
 def offered_rate(summary: Summary) -> float | None:

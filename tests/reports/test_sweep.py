@@ -34,6 +34,25 @@ def test_points_by_rising_rate(runs: list[Run], synthetic: ModuleType) -> None:
     )
 
 
+@pytest.mark.parametrize("other", ["trace", "server"])
+def test_two_workloads_or_servers_are_not_joined_by_a_line(runs: list[Run], other: str) -> None:
+    one, two = (summarize(run) for run in runs[:2])
+    if other == "trace":
+        info = msgspec.structs.replace(
+            two.info, trace=msgspec.structs.replace(two.info.trace, sha256="another")
+        )
+    else:
+        info = msgspec.structs.replace(
+            two.info, target=msgspec.structs.replace(two.info.target, server="another")
+        )
+    named = [("one", one), ("two", replace(two, info=info))]
+    assert rate_series(named).points == ()
+    assert Overview.of(named) is None
+    console = Console(file=(text := io.StringIO()))
+    print_rates(named, console)
+    assert text.getvalue() == ""
+
+
 def test_the_overview_draws_and_tabulates(runs: list[Run]) -> None:
     found = Overview.of([(run.path.name, summarize(run)) for run in runs])
     assert found is not None
