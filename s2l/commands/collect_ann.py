@@ -12,6 +12,7 @@ from platformdirs import user_cache_path
 from s2l.collecting.ann import ann_with, with_searches
 from s2l.collecting.ann_capture import Opened, ann_into, open_ann
 from s2l.collecting.ann_options import AnnOptions
+from s2l.collecting.shipped import shipped_questions
 from s2l.collectors.ann.embedder import PACKAGED
 from s2l.collectors.ann.index_settings import IndexSettings, SearchSettings
 from s2l.collectors.ann.indexes.registry import INDEX_KINDS
@@ -97,7 +98,7 @@ def ann(context: click.Context, /, questions: Path | None, out: Path | None, **g
     _check_fit(context, given["index_type"])
     corpus = given["corpus"] or newest_crawl(TRACES)
     options = _options(corpus, given)
-    chosen = read_questions(questions or _shipped())[: given["n_queries"]]
+    chosen = read_questions(questions or shipped_questions())[: given["n_queries"]]
     path = out or new_folder(TRACES, "ann")
     if path.exists() and (path.is_file() or any(path.iterdir())):
         raise click.UsageError(f"{path}: there already; name a new folder for the trace")
@@ -196,12 +197,6 @@ def _check_fit(context: click.Context, kind: str) -> None:
         raise click.UsageError("--rerank-depth is for --rerank only")
     if is_given("time_scale") and is_given("gaps"):
         raise click.UsageError("give --time-scale or --gaps, not both")
-
-
-def _shipped() -> Path:
-    from s2l.commands.collect import shipped_questions
-
-    return shipped_questions()
 
 
 def _licence(corpus: Path) -> str:

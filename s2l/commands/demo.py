@@ -11,7 +11,8 @@ import msgspec
 
 from s2l.collecting.crawl_capture import crawl_into
 from s2l.collecting.crawl_options import CrawlOptions
-from s2l.commands.collect import LICENCE_DEMO, say_what_was_collected, shipped_questions
+from s2l.collecting.shipped import LICENCE_DEMO, shipped_questions
+from s2l.commands.collect_crawl import say_what_was_collected
 from s2l.commands.replay import EMBEDDED_CONTEXT_TOKENS, replay_into, server_at
 from s2l.commands.serve import model_to_serve
 from s2l.exits import FAILED, INTERRUPTED
