@@ -1,20 +1,17 @@
 """The trace that a command is given: a folder, an archive, or an address that is pulled first."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
 from s2l.folders import TRACES, newest
-from s2l.progress import bar, say
+from s2l.progress import percent_bar, say
 from s2l.workloads.errors import TraceNotFound
 from s2l.workloads.manifest import MANIFEST
 from s2l.workloads.sharing.address import ARCHIVES, SHIPPED, parse_address
 from s2l.workloads.sharing.pulling import Pulled, Puller
 from s2l.workloads.trace import Trace
 
-_STEPS: Final = 100
 _HOW: Final = "record one with: s2l collect crawl"
 
 
@@ -53,23 +50,7 @@ def opened_trace(text: str | None) -> Trace:
 
 def pulled(text: str) -> Pulled:
     """Pull with progress, and say what was pulled."""
-    with _progress() as tell:
+    with percent_bar("fetching") as tell:
         found = Puller(tell=tell).pull(text)
     say(f"{found.address}: {found.path}")
     return found
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[int, int], None]]:
-    """A bar in per cent of the bytes, from the first on."""
-    with bar("fetching, %", _STEPS) as shown:
-        steps = 0
-
-        def tell(done: int, total: int) -> None:
-            nonlocal steps
-            reached = min(_STEPS, _STEPS * done // max(1, total))
-            while steps < reached:
-                steps += 1
-                shown.advance()
-
-        yield tell

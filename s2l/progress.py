@@ -2,9 +2,9 @@
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Final, Protocol
 
 import click
 from rich.console import Console
@@ -17,7 +17,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-PLAIN_PERIOD_S = 5.0
+PLAIN_PERIOD_S: Final = 5.0
+_PERCENT: Final = 100
 
 console = Console(stderr=True)
 
@@ -57,6 +58,22 @@ def bar(what: str, total: int) -> Iterator[Bar]:
     with rich_progress() as progress:
         task = progress.add_task(what, total=total, note="")
         yield _RichBar(progress, task)
+
+
+@contextmanager
+def percent_bar(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Show bytes as they go by: tell it how many are done, and of how many."""
+    with bar(f"{what}, %", _PERCENT) as shown:
+        steps = 0
+
+        def tell(done: int, total: int) -> None:
+            nonlocal steps
+            reached = min(_PERCENT, _PERCENT * done // max(1, total))
+            while steps < reached:
+                steps += 1
+                shown.advance()
+
+        yield tell
 
 
 class _RichBar:

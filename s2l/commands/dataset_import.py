@@ -1,8 +1,7 @@
 """``s2l dataset import``"""
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -13,7 +12,7 @@ from s2l.collecting.importing import ImportRequest, import_with
 from s2l.collecting.run import Display
 from s2l.folders import TRACES, new_folder
 from s2l.parameters import TOKENIZER
-from s2l.progress import bar, say
+from s2l.progress import percent_bar, say
 from s2l.scale import Scale, scale_options
 from s2l.workloads.formats.base import ImportOptions
 from s2l.workloads.formats.import_log import ImportLog
@@ -25,7 +24,6 @@ from s2l.workloads.synth.text import text_maker
 from s2l.workloads.token_counter import token_counter
 
 _SHOWN = 20
-_STEPS = 100
 
 
 @click.command(name="import")
@@ -78,7 +76,7 @@ def import_dataset(
     options = ImportOptions(arrival, delays, round(passage_gap_ms * 1000))
     request = ImportRequest(source, fmt, provenance, options, tokenizer, strict)
     scale = Scale(workers, ray_address)
-    with _progress() as tell:
+    with percent_bar("reading") as tell:
         if scale.is_one:
             manifest, log = _import(request, path, tell)
         else:
@@ -97,22 +95,6 @@ def _import(
 
 def _shown_by(tell: Callable[[int, int], None]) -> Display:
     return lambda capture: lambda state: tell(state.done, state.total)
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[int, int], None]]:
-    """A bar in per cent of the bytes that are to be read."""
-    with bar("reading, %", _STEPS) as shown:
-        steps = 0
-
-        def tell(done: int, total: int) -> None:
-            nonlocal steps
-            reached = min(_STEPS, _STEPS * done // max(1, total))
-            while steps < reached:
-                steps += 1
-                shown.advance()
-
-        yield tell
 
 
 def _conclude(path: Path, manifest: Manifest, log: ImportLog, as_json: bool) -> None:

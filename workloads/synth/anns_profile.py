@@ -9,7 +9,6 @@ from s2l.workloads.arrival import ArrivalKind
 from s2l.workloads.synth.draws import (
     Counts,
     Curve,
-    Floats,
     Ints,
     Source,
     blocks,
@@ -18,6 +17,7 @@ from s2l.workloads.synth.draws import (
 )
 from s2l.workloads.synth.profile import BLOCK_QUERIES
 from s2l.workloads.synth.shape import ArrivalShape, QueryShape
+from s2l.workloads.synth.stream2llm import QUESTION_TOKENS, gaps_us
 
 # Published: median 36.7, mean 157, p95 699, p99 2,079 ms. The rest meets the mean.
 GAP_S: Final = Curve(
@@ -31,13 +31,11 @@ TOKENS: Final = Curve(
 DURATION_S: Final = Curve(((0.002, 1.85), (0.5, 3.46), (0.95, 5.38), (0.9998, 8.0)))
 # Published: 1 to 26 updates, mean 4.42.
 UPDATES: Final = Counts(1, tuple(0.7765**k for k in range(26)))
-QUESTION_TOKENS: Final = Curve(((0.002, 8), (0.5, 20), (0.9995, 60)))
 
 # What is not published: the pool's size, how many of it one update changes, the correlations.
 POOL: Final = 10
 CHANGED: Final = Counts(1, (0.45, 0.25, 0.15, 0.1, 0.05))
 _GAP_BY_UPDATES: Final = -0.2
-_GAP_BY_PACE: Final = 0.3
 _TOKENS_BY_UPDATES: Final = 0.1
 _SPREAD: Final = 0.6
 _FIRST_US: Final = 1_000
@@ -59,27 +57,19 @@ def _block(n: int, source: Source) -> Iterator[QueryShape]:
     updates = UPDATES.quantiles(source.strata(by_updates))
     by_tokens = correlated(source.normals(n), by_updates, _TOKENS_BY_UPDATES)
     tokens = np.rint(TOKENS.quantiles(source.strata(by_tokens))).astype(np.int64)
-    gaps_us = _gaps_us(updates - 1, by_updates, source)
+    pace = correlated(source.normals(n), by_updates, _GAP_BY_UPDATES)
+    gaps = gaps_us(GAP_S, updates - 1, pace, source)
     edges = np.concatenate([[0], np.cumsum(updates - 1)])
-    sums = np.concatenate([[0], np.cumsum(gaps_us)])
+    sums = np.concatenate([[0], np.cumsum(gaps)])
     drawn_us = np.rint(1e6 * DURATION_S.quantiles(source.strata(source.normals(n))))
     ends_us = _ends_us(sums[edges[1:]] - sums[edges[:-1]], drawn_us.astype(np.int64), source)
     question = np.rint(QUESTION_TOKENS.quantiles(source.uniforms(n)))
     for i in range(n):
-        times_us = _FIRST_US + np.cumsum([0, *gaps_us[edges[i] : edges[i + 1]]])
+        times_us = _FIRST_US + np.cumsum([0, *gaps[edges[i] : edges[i + 1]]])
         pools, count = _pools(len(times_us), source)
         arrivals = _arrivals(times_us.tolist(), pools)
         lengths = _lengths(pools[-1], count, int(tokens[i]), source)
         yield QueryShape(arrivals, int(ends_us[i]), lengths, int(question[i]))
-
-
-def _gaps_us(counts: Ints, by_updates: Floats, source: Source) -> Ints:
-    """All gaps of a block: one distribution for all; searches that change often change fast."""
-    pace = correlated(source.normals(len(counts)), by_updates, _GAP_BY_UPDATES)
-    slow = np.repeat(pace, counts)
-    order = correlated(source.normals(len(slow)), slow, _GAP_BY_PACE)
-    gaps: Ints = np.rint(1e6 * GAP_S.quantiles(source.strata(order))).astype(np.int64)
-    return gaps
 
 
 def _ends_us(busy_us: Ints, drawn_us: Ints, source: Source) -> Ints:

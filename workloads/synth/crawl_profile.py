@@ -10,8 +10,6 @@ from s2l.workloads.arrival import ArrivalKind
 from s2l.workloads.synth.draws import (
     Counts,
     Curve,
-    Floats,
-    Ints,
     Source,
     blocks,
     correlated,
@@ -19,6 +17,7 @@ from s2l.workloads.synth.draws import (
 )
 from s2l.workloads.synth.profile import BLOCK_QUERIES
 from s2l.workloads.synth.shape import ArrivalShape, QueryShape
+from s2l.workloads.synth.stream2llm import QUESTION_TOKENS, gaps_us
 
 # Published: median 0.701, mean 1.053, p95 3.08, p99 5.29, max 34.9 s. The rest meets the mean.
 GAP_S: Final = Curve(
@@ -33,13 +32,11 @@ ROWS: Final = Counts(1, tuple(math.exp(-(((k - 7.84) / 2.7) ** 2) / 2) for k in 
 # The search's own time is not published; what the durations (mean 9.87, median 9.29, p95 16.7 s)
 # leave for it beside the gaps is.
 SEARCH_S: Final = Curve(((0.002, 0.8), (0.5, 2.6), (0.95, 4.0), (0.9995, 7.0)))
-QUESTION_TOKENS: Final = Curve(((0.002, 8), (0.5, 20), (0.9995, 60)))
 
 # Correlations are not published: those of the latent normal values are chosen so that what is
 # published of the durations comes out, and so that more pages mean more tokens.
 _TOKENS_BY_ROWS: Final = 0.6
 _PACE_BY_ROWS: Final = -0.65
-_GAP_BY_PACE: Final = 0.3
 _PAGE_SPREAD: Final = 0.9
 
 
@@ -62,23 +59,15 @@ def _block(n: int, source: Source) -> Iterator[QueryShape]:
     search_us = np.rint(1e6 * SEARCH_S.quantiles(source.strata(source.normals(n))))
     question = np.rint(QUESTION_TOKENS.quantiles(source.uniforms(n)))
     pace = correlated(source.normals(n), by_rows, _PACE_BY_ROWS)
-    gaps_us = _gaps_us(rows - 1, pace, source)
+    gaps = gaps_us(GAP_S, rows - 1, pace, source)
     at = 0
     for i in range(n):
         pages = int(rows[i]) - 1
         weights = np.exp(_PAGE_SPREAD * source.normals(pages))
-        arrivals = _arrivals(int(search_us[i]), gaps_us[at : at + pages].tolist())
+        arrivals = _arrivals(int(search_us[i]), gaps[at : at + pages].tolist())
         lengths = shares(weights, int(tokens[i])) if pages else ()
         yield QueryShape(arrivals, arrivals[-1].arrival_us, lengths, int(question[i]))
         at += pages
-
-
-def _gaps_us(counts: Ints, pace: Floats, source: Source) -> Ints:
-    """All gaps of a block: one distribution for all, slow queries with the longer ones."""
-    slow = np.repeat(pace, counts)
-    order = correlated(source.normals(len(slow)), slow, _GAP_BY_PACE)
-    gaps: Ints = np.rint(1e6 * GAP_S.quantiles(source.strata(order))).astype(np.int64)
-    return gaps
 
 
 def _arrivals(search_us: int, gaps_us: list[int]) -> tuple[ArrivalShape, ...]:
