@@ -14,7 +14,7 @@ from s2l.workloads.capture_rules import CaptureRules
 from s2l.workloads.document import Document
 from s2l.workloads.errors import TraceError, TraceNotFound, disk_error
 from s2l.workloads.manifest import MANIFEST, Collector, Manifest, decode_manifest
-from s2l.workloads.privacy import HIDE, shown_arrival
+from s2l.workloads.privacy import HIDE, shown_arrival, shown_query
 from s2l.workloads.query import Query
 from s2l.workloads.schema import ARRIVALS, DOCUMENTS, QUERIES, Row
 from s2l.workloads.sealing import seal
@@ -134,7 +134,11 @@ class TraceWriter:
         header, queue = read_header(path), read_queue(path)
         try:
             wal = WalWriter.reopen(path)
-            state = logged_state(path, wal.commit)
+            try:
+                state = logged_state(path, wal.commit)
+            except BaseException:
+                wal.close()
+                raise
         except OSError as error:
             raise disk_error(path, error, "; nothing is lost, try again") from None
         writer = cls(path, header, wal)
@@ -150,7 +154,7 @@ class TraceWriter:
 
     def add_query(self, query: Query) -> None:
         """Add a query, before its arrivals. Raises ValueError on misuse."""
-        row = QUERIES.row(query)
+        row = QUERIES.row(shown_query(self._header.privacy, query))
         with self._adding:
             self._rules.check_query(query)
             self._pending.add(QUERIES.name, row, len(query.text))

@@ -7,12 +7,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec import structs
+
 from s2l.workloads.arrival import Arrival
 from s2l.workloads.card import dataset_card
 from s2l.workloads.document import Document
 from s2l.workloads.durable import sync_folder, write_durably
 from s2l.workloads.errors import TraceError, disk_error
 from s2l.workloads.manifest import MANIFEST, Manifest
+from s2l.workloads.privacy import shown_options
 from s2l.workloads.query import Query
 from s2l.workloads.scrubbing.changes import with_change
 from s2l.workloads.sealing import CARD
@@ -38,12 +41,13 @@ _AS_THEY_ARE: Final = one_by_one(lambda document: document)
 
 @dataclass(frozen=True, slots=True)
 class Edits:
-    """What becomes of each record. An arrival of which no document is left gets ``status``. An
-    edit that changes a text gives it its own hash."""
+    """What becomes of each record, and of what the manifest says of the capture. An arrival of
+    which no document is left gets ``status``. An edit that changes a text gives it its own hash."""
 
     query: Callable[[Query], Query] = lambda query: query
     documents: Callable[[Iterator[Document]], Edited] = _AS_THEY_ARE
     arrival: Callable[[Arrival], Arrival] = lambda arrival: arrival
+    options: Callable[[dict[str, Any]], dict[str, Any]] = lambda options: options
     status: str = "dropped"
 
 
@@ -99,12 +103,14 @@ def _rewrite(
     tell: Tell,
 ) -> Manifest:
     manifest = trace.manifest
+    privacy = privacy or manifest.privacy
+    options = shown_options(privacy, edits.options(manifest.collector.options))
     with TraceWriter.create(
         aside,
         name=manifest.name,
-        collector=manifest.collector,
+        collector=structs.replace(manifest.collector, options=options),
         licence=manifest.licence,
-        privacy=privacy or manifest.privacy,
+        privacy=privacy,
         clock=manifest.clock,
         created_utc=manifest.created_utc,
     ) as writer:

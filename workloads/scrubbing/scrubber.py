@@ -89,6 +89,11 @@ class Scrubber:
         detail = self.text(arrival.detail, "arrivals.detail")
         return replace(arrival, detail=detail, meta=self._meta(arrival.meta, "arrivals.meta"))
 
+    def options(self, options: dict[str, Any]) -> dict[str, Any]:
+        """What the manifest says of the capture, scrubbed."""
+        scrubbed: dict[str, Any] = self._meta(options, "collector.options")
+        return scrubbed
+
     def _meta(self, meta: Any, place: str) -> Any:
         return map_texts(meta, lambda text: self.text(text, place)) if meta else meta
 
@@ -99,7 +104,7 @@ class Scrubber:
 
 def scrub(trace: Trace, path: Path, scrubber: Scrubber, tell: Tell = lambda done: None) -> Manifest:
     """Write the scrubbed trace to the new folder ``path``; see ``rewrite``."""
-    edits = Edits(scrubber.query, one_by_one(scrubber.document), scrubber.arrival)
+    edits = Edits(scrubber.query, one_by_one(scrubber.document), scrubber.arrival, scrubber.options)
 
     def change(result: Rewritten) -> dict[str, Any]:
         return {"what": "scrub", "documents": result.changed, "found": scrubber.report()}

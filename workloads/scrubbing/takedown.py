@@ -13,6 +13,7 @@ from s2l.workloads.arrival import Arrival
 from s2l.workloads.document import Document
 from s2l.workloads.errors import disk_error
 from s2l.workloads.manifest import Manifest
+from s2l.workloads.query import Query
 from s2l.workloads.scrubbing.errors import BadTakedown
 from s2l.workloads.scrubbing.json_text import map_texts, texts_in
 from s2l.workloads.scrubbing.rewriting import Edits, Rewritten, Tell, one_by_one, rewrite
@@ -88,6 +89,15 @@ class Matcher:
         detail = _GONE if any(map(self.matches, arrival.detail.split())) else arrival.detail
         return replace(arrival, meta=meta, detail=detail)
 
+    def without_in(self, query: Query) -> Query:
+        """The query without these addresses in its meta."""
+        return replace(query, meta=_without(query.meta, self))
+
+    def without_options(self, options: dict[str, Any]) -> dict[str, Any]:
+        """What the manifest says of the capture, without these addresses."""
+        found: dict[str, Any] = _without(options, self)
+        return found
+
 
 def take_down(
     trace: Trace, path: Path, listed: TakedownList, tell: Tell = lambda done: None
@@ -106,8 +116,10 @@ def take_down(
                 )
     matcher = listed.matcher()
     edits = Edits(
+        query=matcher.without_in,
         documents=one_by_one(lambda one: None if matcher.is_meant(one) else one),
         arrival=matcher.without,
+        options=matcher.without_options,
         status=TAKEN_DOWN,
     )
 

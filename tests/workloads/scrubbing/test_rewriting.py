@@ -7,13 +7,19 @@ from typing import Any
 
 import pytest
 
+from s2l.workloads.arrival import Arrival, ArrivalKind
+from s2l.workloads.document import Document
 from s2l.workloads.errors import TraceError
+from s2l.workloads.manifest import Collector
+from s2l.workloads.query import Query
 from s2l.workloads.scrubbing.changes import change_in_words, changes_of
 from s2l.workloads.scrubbing.concealing import conceal
 from s2l.workloads.scrubbing.errors import BadTakedown
 from s2l.workloads.scrubbing.refetching import FetchedText, NotFetched, Refetch, refill
+from s2l.workloads.scrubbing.scrubber import Scrubber, scrub
 from s2l.workloads.scrubbing.takedown import TakedownList, take_down
 from s2l.workloads.trace import Trace
+from s2l.workloads.trace_writer import TraceWriter
 from s2l.workloads.validation import validate
 
 
@@ -72,7 +78,67 @@ def test_hashed_addresses_need_whole_patterns(trace_path: Path, tmp_path: Path) 
     with pytest.raises(BadTakedown, match="must be a whole address"):
         take_down(hashed, tmp_path / "x", TakedownList(("site",)))
     take_down(hashed, tmp_path / "less", TakedownList(("http://site/0",)))
-    assert Trace.open(tmp_path / "less").manifest.counts.documents == 2
+    less = Trace.open(tmp_path / "less")
+    assert less.manifest.counts.documents == 2
+    # Hashes stay what they are, however often the trace is written anew.
+    take_down(less, tmp_path / "least", TakedownList(("http://site/1",)))
+    assert Trace.open(tmp_path / "least").manifest.counts.documents == 1
+
+
+def _named(path: Path) -> Trace:
+    """A trace that names addresses wherever a capture does."""
+    seed = "http://site/seed?api_key=sk-0123456789abcdef0123456789abcdef"
+    options = {"search_urls": [seed], "hits": 7}
+    hits = [{"url": "http://site/0", "title": "Page 0", "snippet": "alpha, they say"}]
+    document = Document.of_text(url="http://site/0", title="Page 0", text="alpha")
+    with TraceWriter.create(
+        path, name="t", collector=Collector("crawl", "1", options, 0), licence="CC0-1.0"
+    ) as writer:
+        meta = {"urls": ["http://site/0"], "topic": "letters"}
+        writer.add_query(Query("q", "What?", (), 0, meta))
+        writer.add_document(document)
+        writer.add_arrival(Arrival("q", 0, ArrivalKind.SEARCH, 0, 10, meta={"hits": hits}))
+        writer.add_arrival(Arrival("q", 1, ArrivalKind.APPEND, 10, 20, (document.doc_id,)))
+        writer.add_arrival(Arrival("q", 2, ArrivalKind.END, 20, 20))
+        writer.finish()
+    return Trace.open(path)
+
+
+def _everything(path: Path) -> str:
+    trace = Trace.open(path)
+    rows = [*trace.queries(), *trace.documents(), *trace.arrivals()]
+    return "".join(map(repr, rows)) + (path / "manifest.json").read_text()
+
+
+def test_what_hides_texts_hides_what_a_search_quotes_of_them(tmp_path: Path) -> None:
+    conceal(_named(tmp_path / "t"), tmp_path / "urls", "urls")
+    shown = _everything(tmp_path / "urls")
+    assert "http://site/0" in shown
+    assert "alpha" not in shown
+
+
+def test_what_hides_addresses_hides_all_of_them(tmp_path: Path) -> None:
+    conceal(_named(tmp_path / "t"), tmp_path / "hashed", "hashed")
+    trace = Trace.open(tmp_path / "hashed")
+    assert "http://" not in _everything(tmp_path / "hashed")
+    assert next(iter(trace.queries())).meta == {"urls": [], "topic": "letters"}
+    options = trace.manifest.collector.options
+    assert (options["search_urls"], options["hits"]) == ([], 7)
+
+
+def test_a_takedown_reaches_queries_and_the_manifest(tmp_path: Path) -> None:
+    take_down(_named(tmp_path / "t"), tmp_path / "less", TakedownList(("site",)))
+    trace = Trace.open(tmp_path / "less")
+    assert next(iter(trace.queries())).meta["urls"] == ["[taken down]"]
+    assert trace.manifest.collector.options["search_urls"] == ["[taken down]"]
+
+
+def test_scrubbing_reaches_the_manifest(tmp_path: Path) -> None:
+    scrubber = Scrubber()
+    scrub(_named(tmp_path / "t"), tmp_path / "clean", scrubber)
+    options = Trace.open(tmp_path / "clean").manifest.collector.options
+    assert options["search_urls"] == ["http://site/seed?api_key=REDACTED-token"]
+    assert scrubber.report() == {"token": {"collector.options": 1}}
 
 
 def test_hiding_is_one_way(trace_path: Path, tmp_path: Path) -> None:
