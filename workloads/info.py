@@ -20,7 +20,7 @@ class TraceInfo:
 
     A gap lies between one arrival of a query and its next, the ``end`` row left out. A duration
     is that of a finished retrieval, its ``end`` included. A chunk is an ok ``append`` or
-    ``replace`` with documents; ``chunks_per_query`` is the mean.
+    ``replace`` with documents; ``chunks_per_query`` is the mean of finished retrievals.
     """
 
     name: str
@@ -54,16 +54,18 @@ class _Tally:
     def add(self, retrieval: Retrieval) -> None:
         self.queries += 1
         previous_us: int | None = None
+        chunks = 0
         for arrival in retrieval.arrivals:
             self.kinds[arrival.kind] += 1
             if arrival.status != OK:
                 self.failures[arrival.status] += 1
-            self.chunks += arrival.kind in _CHUNKS and bool(arrival.doc_ids)
+            chunks += arrival.kind in _CHUNKS and bool(arrival.doc_ids)
             if previous_us is not None and arrival.kind is not ArrivalKind.END:
                 self.gaps_us.append(arrival.arrival_us - previous_us)
             previous_us = arrival.arrival_us
         if retrieval.finished:
             self.finished += 1
+            self.chunks += chunks
             self.durations_us.append(retrieval.arrivals[-1].arrival_us)
 
 
@@ -87,7 +89,7 @@ def describe(trace: Trace) -> TraceInfo:
         gap_p95_s=_percentile_s(tally.gaps_us, 95),
         duration_median_s=_percentile_s(tally.durations_us, 50),
         duration_p95_s=_percentile_s(tally.durations_us, 95),
-        chunks_per_query=tally.chunks / tally.queries if tally.queries else None,
+        chunks_per_query=tally.chunks / tally.finished if tally.finished else None,
     )
 
 

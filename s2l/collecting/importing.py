@@ -219,11 +219,17 @@ def _merged(
     delayed = {"delays": delays.name if delays else None, "workers": workers}
     collector = Collector(made.name, made.version, {**made.options, **delayed}, made.seed)
     name, licence = provenance.name, provenance.licence
-    offsets = Offsets(delays)
+    offsets_us = None if delays is None else _offsets_us(request.source, delays)
     with (
         unfinished_removed(out),
         TraceWriter.create(out, name=name, collector=collector, licence=licence) as writer,
     ):
-        given = None if delays is None else lambda query: offsets.take()
+        given = None if offsets_us is None else lambda query: offsets_us[query.query_id]
         merge_traces(parts, writer, offset_us=given)
         return writer.finish()
+
+
+def _offsets_us(source: Path, delays: Path) -> dict[str, int]:
+    """By query: each file has its own delay, those that are left out as well."""
+    offsets = Offsets(delays)
+    return {str(number): offsets.take() for number, _ in query_files(source)}

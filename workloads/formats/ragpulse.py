@@ -111,6 +111,8 @@ def _documents(
     found = blocks.get(component.key, [])
     if not isinstance(found, list):
         raise ValueError(f"hash_ids.{component.key} must be a list")
+    if not all(isinstance(block, int) for block in found):
+        raise ValueError(f"hash_ids.{component.key} must be a list of whole numbers")
     if unknown := [block for block in found if block not in lengths]:
         raise ValueError(f"{component.id_key} {unknown[0]!r} is not in {component.file}")
     stem = component.id_key.removesuffix("_id")

@@ -32,20 +32,18 @@ def read(source: Path, options: ImportOptions, log: ImportLog) -> Iterator[Recor
     """
     if options.arrival not in ARRIVALS:
         raise ImportFailed(f"arrival {options.arrival!r} is not one of {', '.join(ARRIVALS)}")
-    entries = list(_entries(source, log))
+    entries = list(_entries(source, Offsets(options.delays), log))
     shards = sorted(source.glob(_SHARDS))
-    log.expect(*(file for _, _, file in entries), *shards)
-    named = {doc for _, _, file in entries for row in _rows(file, ImportLog()) for doc in row.pool}
+    log.expect(*(file for _, file in entries), *shards)
+    named = {doc for _, file in entries for row in _rows(file, ImportLog()) for doc in row.pool}
     known: set[str] = set()
     for shard in shards:
         yield from _documents(shard, named, known, log)
-    offsets = Offsets(options.delays)
-    for query_id, text, file in entries:
+    for query, file in entries:
         rows = list(_rows(file, log))
         if not rows:
             log.reject(file, 0, "has no window that can be used", rows=0)
             continue
-        query = Query(query_id, text, (), offsets.take())
         yield from _records(query, rows, known, options.arrival, log)
 
 
@@ -56,17 +54,21 @@ class _Window(msgspec.Struct, frozen=True):
     iterations: dict[str, int]
 
 
-def _entries(source: Path, log: ImportLog) -> Iterator[tuple[str, str, Path]]:
-    """Query id, text and trace file, by the map; only the file's name is followed."""
+def _entries(source: Path, offsets: Offsets, log: ImportLog) -> Iterator[tuple[Query, Path]]:
+    """Query and trace file, by the map; only the file's name is followed. One that is left out
+    has a delay of its own, too."""
     maps = sorted(source.glob(MAP))
     if not maps:
         raise ImportFailed(f"{source}: has no {MAP}; name the folder that holds it and {RESULTS}/")
     for path in maps:
         for query_id, entry in _json_object(path).items():
+            offset_us = offsets.take()
             try:
-                yield query_id, *_entry(source, query_id, entry)
+                text, file = _entry(source, query_id, entry)
             except ValueError as error:
                 log.reject(path, 0, error, rows=0)
+            else:
+                yield Query(query_id, text, (), offset_us), file
 
 
 def _entry(source: Path, query_id: str, entry: Any) -> tuple[str, Path]:

@@ -26,9 +26,9 @@ EMPTY: Final = "empty"
 """The status of a page that brought no text."""
 
 LOSES: Final = (
-    "ids unless all are numbers, answers, urls and titles, why a page failed (all become empty), "
-    "how long a retrieval went on after its last arrival, several documents in one arrival, that "
-    "there was no search, meta"
+    "ids unless all are numbers that rise with time, answers, urls and titles, why a page failed "
+    "(all become empty), how long a retrieval went on after its last arrival, several documents in "
+    "one arrival, that there was no search, meta"
 )
 _SEARCH: Final = "tavily_search"
 _PAGE: Final = "page_scrape"
@@ -56,13 +56,14 @@ def read(source: Path, options: ImportOptions, log: ImportLog) -> Iterator[Recor
     offsets = Offsets(options.delays)
     for number, file in files:
         before, bad_files = log.good, log.bad_files
+        offset_us = offsets.take()  # a file that is left out has a delay of its own, too
         rows = sorted(_rows(file, log), key=lambda row: row.end_us)
         text = next((row.query for row in rows if row.is_search and row.query not in _NAN), None)
         if text is None:
             if rows or log.bad_files == bad_files:
                 log.reject(file, 0, "has no search row with a query", rows=log.good - before)
             continue
-        yield from _records(Query(str(number), text, (), offsets.take()), rows)
+        yield from _records(Query(str(number), text, (), offset_us), rows)
 
 
 def query_files(source: Path) -> list[tuple[int, Path]]:
@@ -117,20 +118,33 @@ def write(trace: Trace, out: Path, options: ExportOptions) -> int:
     offsets: list[tuple[int, int]] = []
     try:
         out.mkdir(parents=True, exist_ok=True)
-        numbered = all(_is_number(query.query_id) for query in trace.queries())
+        numbers = _numbers(trace)
         for retrieval, documents in retrievals_with_documents(trace):
             if not retrieval.finished:
                 continue
-            number = int(retrieval.query.query_id) if numbered else len(offsets)
+            number = numbers[retrieval.query.query_id]
             _write_query(out / f"query_{number}.csv", retrieval, documents)
             offsets.append((number, retrieval.query.offset_us))
             options.tell(len(offsets))
     except OSError as error:
         raise disk_error(out, error) from None
     ordered = [offset_us for _, offset_us in sorted(offsets)]
-    if any(ordered) and ordered == sorted(ordered):
+    if any(ordered):
         write_delays(out / DELAYS, ordered)
     return len(offsets)
+
+
+def _numbers(trace: Trace) -> dict[str, int]:
+    """The number in each query's file name, by which delays are given: their own, where these rise
+    with their times."""
+    queries = [(query.offset_us, query.query_id) for query in trace.queries()]
+    if all(_is_number(query_id) for _, query_id in queries):
+        own = {query_id: int(query_id) for _, query_id in queries}
+        by_number = sorted(queries, key=lambda query: own[query[1]])
+        if by_number == sorted(by_number, key=lambda query: query[0]):
+            return own
+    in_time = sorted(queries, key=lambda query: query[0])
+    return {query_id: number for number, (_, query_id) in enumerate(in_time)}
 
 
 def _is_number(query_id: str) -> bool:

@@ -109,3 +109,12 @@ def test_a_missing_side_file(ragpulse: Path, bench: Any) -> None:
 def test_other_traces_have_no_components(bench: Any, trace_path: Path) -> None:
     with pytest.raises(ExportFailed, match="is no component of a RAGPulse request"):
         bench.write("ragpulse", Trace.open(trace_path))
+
+
+def test_blocks_that_are_no_numbers_are_bad_rows(ragpulse: Path, bench: Any) -> None:
+    file = ragpulse / "ragpulse-0_trace.jsonl"
+    file.write_text(file.read_text().replace("[11, 12, 11]", "[[11]]"))
+    log = ImportLog()
+    trace = bench.read("ragpulse", ragpulse, ImportOptions(), log)
+    assert [query.query_id for query in trace.queries()] == ["r0000002"]
+    assert "hash_ids.passages_ids must be a list of whole numbers" in str(log.listed[0])

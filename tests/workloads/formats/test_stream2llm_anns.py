@@ -70,6 +70,17 @@ def test_arrival_at_the_start(anns: Path, bench: Any) -> None:
     assert arrivals[3].meta["window_end_us"] == 3_000_000
 
 
+def test_a_query_that_is_left_out_has_its_own_delay(anns: Path, bench: Any, tmp_path: Path) -> None:
+    file = anns / "query_trace_map_5k.json"
+    entries = json.loads(file.read_text())
+    file.write_text(json.dumps({"3": entries["3"], "7": {}, "12": entries["12"]}))
+    (tmp_path / "delays").write_text("1\n1\n1\n")
+    log = ImportLog()
+    trace = bench.read("stream2llm-anns", anns, ImportOptions(delays=tmp_path / "delays"), log)
+    assert "query '7' has no text in query" in str(log.listed[0])
+    assert {q.query_id: q.offset_us for q in trace.queries()} == {"3": 1_000_000, "12": 3_000_000}
+
+
 @pytest.mark.parametrize("arrival", ["start", "end"])
 def test_round_trip(arrival: str, anns: Path, bench: Any, same: Any, tmp_path: Path) -> None:
     (tmp_path / "delays").write_text("0.5\n2.25\n")

@@ -15,8 +15,11 @@ from s2l.workloads.formats.base import ImportOptions
 from s2l.workloads.formats.import_log import ImportLog
 from s2l.workloads.formats.importing import Provenance, import_trace
 from s2l.workloads.formats.registry import FORMATS
+from s2l.workloads.manifest import Collector
 from s2l.workloads.query import Query
 from s2l.workloads.synth.text import WordTexts
+from s2l.workloads.trace import Trace
+from s2l.workloads.trace_writer import TraceWriter
 
 LONG_PAGE = "long " * 60_000
 
@@ -91,6 +94,35 @@ def test_round_trip_with_delays(crawl: Path, bench: Any, same: Any, tmp_path: Pa
     ]
     again = ImportOptions(delays=out / "arrival_delays.txt")
     same(trace, bench.read("stream2llm-crawl", out, again))
+
+
+def test_a_file_that_is_left_out_has_its_own_delay(crawl: Path, bench: Any, tmp_path: Path) -> None:
+    (crawl / "query_10.csv").write_text("type,startTime,endTime,query\npage_scrape,0,1,\n")
+    (tmp_path / "delays.txt").write_text("1\n1\n1\n")
+    log = ImportLog()
+    trace = bench.read(
+        "stream2llm-crawl", crawl, ImportOptions(delays=tmp_path / "delays.txt"), log
+    )
+    assert log.bad_files == 1
+    assert {q.query_id: q.offset_us for q in trace.queries()} == {"2": 1_000_000, "11": 3_000_000}
+
+
+def test_numbers_that_do_not_rise_with_time_are_given_anew(bench: Any, tmp_path: Path) -> None:
+    """Delays are by the order of the files' numbers: it has to be that of the queries."""
+    with TraceWriter.create(
+        tmp_path / "t", name="t", collector=Collector("c", "1", {}, 0), licence="CC0-1.0"
+    ) as writer:
+        for query_id, offset_us in (("2", 0), ("1", 5_000_000)):
+            writer.add_query(Query(query_id, f"What is {query_id}?", offset_us=offset_us))
+            writer.add_arrival(Arrival(query_id, 0, ArrivalKind.SEARCH, 0, 10))
+            writer.add_arrival(Arrival(query_id, 1, ArrivalKind.END, 10, 10))
+        writer.finish()
+    out = bench.write("stream2llm-crawl", Trace.open(tmp_path / "t"))
+    again = bench.read("stream2llm-crawl", out, ImportOptions(delays=out / "arrival_delays.txt"))
+    assert [(q.text, q.offset_us) for q in again.queries()] == [
+        ("What is 2?", 0),
+        ("What is 1?", 5_000_000),
+    ]
 
 
 def test_bad_rows_and_files_are_named(crawl: Path, bench: Any) -> None:
