@@ -16,6 +16,17 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+def sync_tree(folder: Path) -> None:
+    """Make all files below a folder survive a power loss, before it is given its name."""
+    for file in folder.rglob("*"):
+        if file.is_dir():
+            sync_folder(file)
+            continue
+        with file.open("rb") as opened:
+            os.fsync(opened.fileno())
+    sync_folder(folder)
+
+
 @contextmanager
 def durable_file(path: Path) -> Iterator[BinaryIO]:
     """A file to write; it gets its name when the block ends well, and never otherwise."""

@@ -16,7 +16,7 @@ from s2l.workloads.errors import NotATrace, TraceError
 from s2l.workloads.manifest import MANIFEST
 from s2l.workloads.trace import Trace
 from s2l.workloads.trace_writer import recover
-from s2l.workloads.wal import WAL
+from s2l.workloads.wal import WAL, read_commits
 
 PIECE_BYTES: Final = 8 << 20
 """How much of a part is fetched at once."""
@@ -46,12 +46,17 @@ def parts_folder(path: Path, *, keep: bool = True) -> Iterator[tuple[Path, str]]
         (folder / TOKEN).write_text(token := secrets.token_hex())
         yield folder, token
     except BaseException:
-        if keep and any(folder.glob(f"*/{MANIFEST}")):
+        if keep and any(map(_has_rows, folder.iterdir())):
             say(f"the parts that were captured are kept: {folder}")
             raise
         shutil.rmtree(folder)
         raise
     shutil.rmtree(folder)
+
+
+def _has_rows(part: Path) -> bool:
+    """Whether anything was captured into it; the first commit is that of an empty log."""
+    return (part / MANIFEST).is_file() or len(read_commits(part)) > 1
 
 
 def fetch_part(crew: Crew, worker: int, path: Path, *, is_here: bool) -> Trace | None:
@@ -65,12 +70,12 @@ def fetch_part(crew: Crew, worker: int, path: Path, *, is_here: bool) -> Trace |
     if part is not None and not is_here:
         for name, size in part.files.items():
             _fetch_file(crew, worker, name, size, path)
+    trace = None
+    if part is not None:
+        trace = _checked(path)
+        if trace.sha256 != part.sha256:
+            raise NotATrace(f"{path / MANIFEST}: is not the one that {crew.name(worker)} wrote")
     crew.call(worker, "discard")
-    if part is None:
-        return None
-    trace = _checked(path)
-    if trace.sha256 != part.sha256:
-        raise NotATrace(f"{path / MANIFEST}: is not the one that {crew.name(worker)} wrote")
     return trace
 
 

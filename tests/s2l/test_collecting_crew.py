@@ -19,6 +19,7 @@ import click
 import pytest
 
 from s2l.collecting.crew import ScaledCapture, Show
+from s2l.collecting.parts import parts_folder
 from s2l.collecting.run import Outcome, capture_with
 from s2l.collecting.watch import Watch
 from s2l.collecting.worker import TOKEN, CaptureWorker
@@ -248,3 +249,19 @@ async def test_more_workers_than_queries_leave_some_idle(tmp_path: Path) -> None
     outcome = await _capture(ThreadCrew(9), _jobs(9), tmp_path / "trace")
     assert outcome.finished
     _check_whole(tmp_path / "trace")
+
+
+def test_what_was_flushed_to_a_part_is_kept_when_all_fails(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+
+    def capture() -> None:
+        with parts_folder(path) as (folder, _):
+            part = folder / "0"
+            with TraceWriter.create(part, name="t", collector=COLLECTOR, licence="x") as writer:
+                writer.add_query(QUERIES[0])
+                writer.flush()
+            raise RuntimeError("the planner failed")
+
+    with pytest.raises(RuntimeError):
+        capture()
+    assert recover(tmp_path / "t.parts" / "0").counts.queries == 1

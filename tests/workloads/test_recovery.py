@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import json
+from msgspec.structs import replace
 
 from s2l.workloads.arrival import Arrival, ArrivalKind
 from s2l.workloads.errors import NotATrace, TraceError
@@ -18,6 +20,8 @@ from s2l.workloads.query import Query
 from s2l.workloads.trace import Trace
 from s2l.workloads.trace_writer import recover
 from s2l.workloads.validation import validate
+from s2l.workloads.wal import COMMITS, WAL, read_commits
+from s2l.workloads.wal_reader import last_sound_commit
 
 WRITE_FOR_EVER = """
 import sys
@@ -199,6 +203,24 @@ def largest_file(size: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_commit_of_half_a_write_is_none(tmp_path: Path, small: Any) -> None:
+    """The disk refused its line, took a larger write after it, and the process died."""
+    path = tmp_path / "t"
+    with small.create(path) as writer:
+        writer.add_query(Query("q0", "?"))
+        writer.flush()
+        whole = read_commits(path)[-1]
+        writer.add_query(Query("q1", "?" * 5000))
+        writer.flush()
+    torn = replace(whole, queries=whole.queries + 8)
+    (path / WAL / COMMITS).write_bytes(
+        b"".join(json.encode(commit) + b"\n" for commit in (whole, torn))
+    )
+    assert last_sound_commit(path) == whole
+    assert recover(path).counts.queries == 1
+    assert [query.query_id for query in Trace.open(path).queries()] == ["q0"]
 
 
 def test_a_full_disk_while_capturing_keeps_all(tmp_path: Path, small: Any) -> None:

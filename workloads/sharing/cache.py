@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 from platformdirs import user_cache_path
 
-from s2l.workloads.durable import write_durably
+from s2l.workloads.durable import sync_folder, sync_tree, write_durably
 from s2l.workloads.errors import TraceError, TraceNotFound, disk_error
 from s2l.workloads.manifest import MANIFEST
 
@@ -73,7 +73,9 @@ class TraceCache:
             place.parent.mkdir(parents=True, exist_ok=True)
             write_durably(_facts(place), msgspec.json.encode(cached))
             if not place.exists():
+                sync_tree(trace)
                 os.rename(trace, place)
+                sync_folder(place.parent)
             shutil.rmtree(partial, ignore_errors=True)
         except OSError as error:
             raise disk_error(place, error) from None

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from s2l.workloads.durable import sync_folder
+from s2l.workloads.durable import sync_folder, sync_tree
 from s2l.workloads.errors import TraceError, disk_error, one_line
 from s2l.workloads.hub_library import hub_failures, hub_library
 from s2l.workloads.manifest import MANIFEST
@@ -58,7 +58,7 @@ def push_to_folder(trace: Trace, folder: Path) -> str:
         shutil.rmtree(aside, ignore_errors=True)
         copy_listed(trace.path, aside, trace.manifest)
         check_stranger(aside, Limits())
-        _sync(aside)
+        sync_tree(aside)
         os.rename(aside, folder)
         sync_folder(folder.parent)
     except OSError as error:
@@ -135,14 +135,3 @@ async def _put(url: str, archive: Path, digest: str) -> None:
 def _same(folder: Path, trace: Trace) -> bool:
     file = folder / MANIFEST
     return file.is_file() and sha256(file.read_bytes()).hexdigest() == trace.sha256
-
-
-def _sync(folder: Path) -> None:
-    """Make all files survive a power loss before the folder has its name."""
-    for file in folder.rglob("*"):
-        if file.is_dir():
-            sync_folder(file)
-            continue
-        with file.open("rb") as opened:
-            os.fsync(opened.fileno())
-    sync_folder(folder)

@@ -1,5 +1,6 @@
 """Fetching: pinned, resumed, checked; never half-used."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -160,3 +161,26 @@ def test_addresses(text: str, address: object) -> None:
 def test_bad_addresses(text: str, why: str) -> None:
     with pytest.raises(BadAddress, match=why):
         parse_address(text)
+
+
+def test_a_trace_is_on_disk_before_it_has_its_place(
+    cache: TraceCache, published: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The place alone says later that the trace is whole."""
+    done: list[str] = []
+    sync, rename = os.fsync, os.rename
+
+    def synced(descriptor: int) -> None:
+        done.append("sync " + os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}")))
+        sync(descriptor)
+
+    def renamed(source: Any, target: Any) -> None:
+        done.append("rename")
+        rename(source, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "rename", renamed)
+    trace = Trace.open(Puller(cache).pull(f"hf:me/small@{published}").path)
+    names = {f"sync {Path(entry.path).name}" for entry in trace.manifest.files}
+    assert names <= set(done[: done.index("rename")])
+    assert done[done.index("rename") + 1] == f"sync {trace.path.parent.name}"
