@@ -1,28 +1,20 @@
 """The crawl collector: search, then fetch every hit at once; each page arrives when it is text."""
 
 import asyncio
-import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from s2l.collectors.collect import OnProgress, Progress, collect
 from s2l.collectors.crawl_settings import CrawlSettings
 from s2l.collectors.failure import Failure
 from s2l.collectors.page_fetching import PageFetching
 from s2l.collectors.page_reader import PageReader, ReadPage
-from s2l.collectors.record import Clock, Recorder
-from s2l.collectors.record_log import TraceSink
+from s2l.collectors.record import Recorder
 from s2l.collectors.searching.api_client import ApiClient
 from s2l.collectors.searching.base import SearchHit, SearchProvider
-from s2l.collectors.searching.registry import (
-    Access,
-    MakeProvider,
-    SearchSettings,
-    search_provider,
-)
+from s2l.collectors.searching.registry import Access, MakeProvider
 from s2l.collectors.well_formed import readable
 from s2l.workloads.arrival import ArrivalKind
 from s2l.workloads.document import Document
@@ -131,41 +123,3 @@ async def open_crawl(
         robots = ALLOWED if settings.manners.obey_robots else NOT_ASKED
         collector = CrawlCollector(provider, fetching.reader, hits=hits, robots=robots)
         yield Crawl(collector, fetching.throttle.waiting)
-
-
-async def collect_crawl(
-    queries: Sequence[Query],
-    search_url: str,
-    writer: TraceSink,
-    *,
-    provider: str = "site",
-    hits: int = 7,
-    concurrency: int = 8,
-    settings: CrawlSettings | None = None,
-    clock: Clock = time.monotonic_ns,
-    progress: OnProgress | None = None,
-) -> Progress:
-    """Crawl for every query and record it into ``writer``, which is flushed but not finished.
-
-    ``search_url`` is the provider's address with ``{query}`` and ``{n}`` in it. Worker processes
-    are warm before the first query starts. Without ``settings`` only public addresses are
-    fetched; one's own site is crawled with ``CrawlSettings.at_home()``. See ``collect`` for
-    cancellation and ``progress``.
-
-    Raises:
-        ValueError: a bad provider name, search URL, or number of hits or queries at a time.
-        ExtractorError: the worker processes do not start.
-        BrowserUnavailable: a browser is asked for, and there is none.
-    """
-    if hits < 1:
-        raise ValueError(f"hits is {hits}: give 1 or more")
-    search = search_provider(provider, SearchSettings((search_url,)))
-    async with open_crawl(search, settings, hits=hits) as crawl:
-        return await collect(
-            queries,
-            crawl.collector,
-            writer,
-            concurrency=concurrency,
-            clock=clock,
-            progress=progress,
-        )

@@ -1,7 +1,7 @@
 """Why a part of a retrieval failed; it becomes a row of the trace."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from s2l.collectors.well_formed import one_line
 
@@ -62,6 +62,13 @@ CODES: Final[Mapping[str, str]] = {
 }
 """What each code means. Besides these there is ``http_`` with any status other than 200."""
 
+_LASTING: Final = frozenset(
+    {NOT_TEXT, TOO_LARGE, HEADER_TOO_LARGE, BAD_URL, BAD_SCHEME, PRIVATE_ADDRESS}
+    | {TOO_MANY_REDIRECTS, ROBOTS_DISALLOWED}
+)
+_LATER: Final = frozenset({"http_408", "http_425", "http_429"})
+"""The answers 4xx that speak of this request alone: ask again."""
+
 _MOST_WORDS: Final = 200
 
 
@@ -75,7 +82,8 @@ class Failure(Exception):
 
     ``detail`` is one line without control characters, whatever a server sent. ``retry_after_s``
     is how long the server asks to be left alone; ``final`` says that asking again soon is no use.
-    ``meta`` is what is known of the attempt, for the row.
+    ``meta`` is what is known of the attempt, for the row. ``url`` is the address that failed,
+    where redirects may have led to it.
     """
 
     def __init__(
@@ -86,10 +94,28 @@ class Failure(Exception):
         retry_after_s: float | None = None,
         final: bool = False,
         meta: Mapping[str, Any] | None = None,
+        url: str | None = None,
     ) -> None:
         self.status = status
         self.detail = one_line(detail, _MOST_WORDS)
         self.retry_after_s = retry_after_s
         self.final = final
         self.meta: Mapping[str, Any] = meta or {}
+        self.url = url
         super().__init__(f"{status}: {self.detail}")
+
+    @property
+    def lasts(self) -> bool:
+        """Whether the same request would fail in the same way for the rest of a capture."""
+        refused = self.status.startswith("http_4") and self.status not in _LATER
+        return refused or self.status in _LASTING
+
+    def copy(self) -> Self:
+        """The same failure, to be raised once more: an exception keeps where it was raised."""
+        return type(self)(
+            *(self.status, self.detail),
+            retry_after_s=self.retry_after_s,
+            final=self.final,
+            meta=dict(self.meta),
+            url=self.url,
+        )

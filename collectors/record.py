@@ -40,8 +40,6 @@ class Recorder:
         """When the query started, by the clock."""
         self._sink = sink
         self._seq = 0
-        self.failures: dict[str, int] = {}
-        """Arrivals that were not ``ok``, by status."""
 
     def now_us(self) -> int:
         """Microseconds since the query's start."""
@@ -85,8 +83,6 @@ class Recorder:
             self._sink.put(document)
         ids = tuple(document.doc_id for document in documents)
         seq, self._seq = self._seq, self._seq + 1
-        if status != OK:
-            self.failures[status] = self.failures.get(status, 0) + 1
         self._sink.put(
             Arrival(
                 *(self._query_id, seq, kind, start_us, arrival_us, ids, status),

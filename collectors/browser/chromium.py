@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Self
 from s2l.collectors import failure
 from s2l.collectors.browser.network import PageNetwork
 from s2l.collectors.failure import Failure
+from s2l.collectors.fetching.fetcher import USER_AGENT
 from s2l.collectors.fetching.page import Fetched, NowUs, PageFetcher
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class Chromium:
         fetcher: PageFetcher,
         limits: BrowserLimits | None = None,
         *,
-        user_agent: str = "s2l-crawl",
+        user_agent: str = USER_AGENT,
         allow_no_sandbox: bool = False,
     ) -> None:
         self._fetcher = fetcher

@@ -6,7 +6,6 @@ import json
 import sys
 import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from types import TracebackType
 from typing import IO, Final, Self
 
@@ -34,12 +33,10 @@ class DemoSite:
         speed: float = 1.0,
         failure_rate: float = 0.0,
         modules: Sequence[str] = (),
-        log_path: Path | None = None,
     ) -> None:
         self._options = ["--port", str(port), "--seed", str(seed), "--speed", str(speed)]
         self._options += ["--failure-rate", str(failure_rate)]
         self._options += ["--modules", *modules] if modules else []
-        self._options += ["--log", str(log_path)] if log_path else []
         self._child: asyncio.subprocess.Process | None = None
         self._errors: IO[bytes] | None = None
         self._url: str | None = None
@@ -50,11 +47,6 @@ class DemoSite:
         if self._url is None:
             raise DemoSiteError("the demo site is not running; start it first")
         return self._url
-
-    @property
-    def pid(self) -> int | None:
-        """The child's process id while it runs."""
-        return self._child.pid if self._child else None
 
     @property
     def search_url(self) -> str:

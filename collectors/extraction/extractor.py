@@ -46,7 +46,7 @@ class Extractor:
         workers = [self._new() for _ in range(self._n)]
         try:
             await asyncio.gather(*(worker.start() for worker in workers))
-        except (TimeoutError, BrokenProcessPool) as error:
+        except (OSError, BrokenProcessPool) as error:
             self._close()
             raise ExtractorError(f"text extraction workers did not start: {error!r}") from error
         for worker in workers:
@@ -64,19 +64,8 @@ class Extractor:
         await asyncio.gather(*self._replacing, return_exceptions=True)
         self._close()
 
-    async def extract(self, page: Fetched) -> Extracted:
-        """The page's title and text, in a worker, as soon as one is free.
-
-        Raises:
-            Failure: ``empty``, or as ``read`` says.
-        """
-        found = await self.read(page)
-        if not found.text:
-            raise Failure(failure.EMPTY, "no text in the page")
-        return found
-
     async def read(self, page: Fetched) -> Extracted:
-        """As ``extract``, but a page without text is an answer, too.
+        """The page's title and text, which may be empty: in a worker, as soon as one is free.
 
         Raises:
             Failure: ``extract_failed``; beyond a limit ``extract_timeout``, ``extract_memory``.
@@ -106,7 +95,7 @@ class Extractor:
     async def _replace(self) -> None:
         worker = self._new()
         # One that does not start is put in all the same: its pages fail, and none waits for ever.
-        with suppress(TimeoutError, BrokenProcessPool):
+        with suppress(OSError, BrokenProcessPool):
             await worker.start()
         self._add(worker)
 

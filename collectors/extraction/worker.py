@@ -61,7 +61,7 @@ class Worker:
         """Start the process and let it extract once, so that the first page is not slower.
 
         Raises:
-            TimeoutError: it does not start.
+            OSError: it does not start; TimeoutError, if not in time.
             BrokenProcessPool: it ended at once.
         """
         starting = asyncio.wrap_future(self._pool.submit(_warm_up, self._memory_bytes))

@@ -109,6 +109,7 @@ class Fetcher:
                 here = found
         except Failure as failed:
             failed.meta = {**failed.meta, **journey.meta()}
+            failed.url = str(here)
             raise
 
     async def _visit(self, url: URL, journey: Journey, headers: Mapping[str, str]) -> Fetched | URL:

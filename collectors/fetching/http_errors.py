@@ -17,8 +17,13 @@ def named_failures() -> Iterator[None]:
     try:
         yield
     except (TimeoutError, aiohttp.ClientError, UnicodeError, CodingError) as error:
-        words = str(error).partition("\n")[0]
-        raise Failure(_status(error), words or type(error).__name__) from error
+        raise Failure(_status(error), error_words(error)) from error
+
+
+def error_words(error: Exception) -> str:
+    """What an error says in a line, without the address: there may be a key in that."""
+    said = error.message if isinstance(error, aiohttp.ClientResponseError) else str(error)
+    return said.partition("\n")[0] or type(error).__name__
 
 
 def _status(error: Exception) -> str:

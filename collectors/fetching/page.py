@@ -1,11 +1,18 @@
 """What a fetch gives, and what fetches."""
 
+import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
 NowUs = Callable[[], int]
 """Microseconds of the caller's clock."""
+
+
+def monotonic_us() -> int:
+    """Microseconds of the monotonic clock: for a caller that has no clock of its own."""
+    return time.monotonic_ns() // 1000
+
 
 HTML_MIMES: Final = frozenset({"text/html", "application/xhtml+xml"})
 PAGE_MIMES: Final = HTML_MIMES | {

@@ -5,8 +5,6 @@ from contextlib import asynccontextmanager
 
 from yarl import URL
 
-from s2l.collectors import failure
-from s2l.collectors.failure import Failure
 from s2l.collectors.politeness.robots import Robots
 from s2l.collectors.politeness.throttle import Throttle
 
@@ -39,11 +37,10 @@ class PoliteGate:
             Failure: robots.txt disallows it, or cannot be had; ``retry_later``.
         """
         site = site_of(url)
-        if (held_s := self._throttle.held_s(site)) > self._longest_s:
-            raise Failure(failure.RETRY_LATER, f"the site says in {held_s:.0f} s", final=True)
+        self._throttle.check(site, self._longest_s)
         asked_s = await self._robots.delay_s(url) if self._robots else 0.0
         delay_s = min(asked_s, self._longest_s)
-        async with self._throttle.turn(site, delay_s, paced=self._paced):
+        async with self._throttle.turn(site, delay_s, paced=self._paced, longest_s=self._longest_s):
             yield
 
 

@@ -1,5 +1,6 @@
-"""A page in a file: one line of JSON, then the body."""
+"""A page in a file: the sha256 of the rest, one line of JSON, then the body."""
 
+import hashlib
 import os
 import tempfile
 from dataclasses import asdict, dataclass, field
@@ -12,7 +13,7 @@ from s2l.collectors.fetching.page import Fetched
 
 @dataclass(frozen=True, slots=True)
 class KeptPage:
-    """The head of a file; the body follows it after a line end. Times are since the request."""
+    """What a file says of its page. Times are since the request."""
 
     asked: str
     url: str
@@ -55,9 +56,12 @@ class KeptPage:
 
 
 def read_kept(path: Path, url: str) -> tuple[KeptPage, bytes] | None:
-    """What is kept; None where nothing is, or something else than was written here."""
+    """What is kept; None where nothing is, or anything else than all that was written here."""
     try:
-        head, _, body = path.read_bytes().partition(b"\n")
+        digest, _, rest = path.read_bytes().partition(b"\n")
+        if digest != _digest(rest):
+            return None
+        head, _, body = rest.partition(b"\n")
         kept = msgspec.json.decode(head, type=KeptPage)
     except (FileNotFoundError, msgspec.MsgspecError, UnicodeDecodeError):
         return None
@@ -65,13 +69,19 @@ def read_kept(path: Path, url: str) -> tuple[KeptPage, bytes] | None:
 
 
 def write_kept(path: Path, head: KeptPage, body: bytes) -> None:
-    """Whole or not at all."""
+    """Under its name only when it is whole. Not synced: what a power loss cuts off is seen by
+    its digest, and asked for again."""
+    rest = msgspec.json.encode(asdict(head)) + b"\n" + body
     handle, name = tempfile.mkstemp(dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(msgspec.json.encode(asdict(head)) + b"\n")
-            file.write(body)
+            file.write(_digest(rest) + b"\n")
+            file.write(rest)
         Path(name).replace(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.sha256(data).hexdigest().encode()

@@ -80,7 +80,8 @@ class PageCache:
                 raise
             head = replace(kept[0], saved_s=self._clock())
             self._write(path, head, kept[1])
-            return head.page(kept[1], now_us(), now_us())
+            page = head.page(kept[1], now_us(), now_us())
+            return replace(page, wait_us=failed.meta.get("wait_us", 0))
         return self._keep(url, start_us, page)
 
     def _path(self, url: str) -> Path:

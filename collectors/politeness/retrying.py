@@ -31,8 +31,9 @@ PASSING: Final = frozenset(
 class Retrying:
     """A ``PageFetcher`` that repeats what fails in passing.
 
-    A Retry-After holds all requests to that site. ``wait_us`` is all the waiting of all attempts,
-    and in between; the failed attempts' own times stay part of the whole.
+    A Retry-After holds all requests to the site that says so, where redirects may have led.
+    ``wait_us`` is all the waiting of all attempts, and in between; the failed attempts' own times
+    stay part of the whole.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class Retrying:
                 if attempt > 1:
                     failed.meta = {**failed.meta, "attempts": attempt, "wait_us": waited_us}
                 if failed.retry_after_s is not None:
-                    self._throttle.hold(site_of(URL(url)), failed.retry_after_s)
+                    self._throttle.hold(site_of(URL(failed.url or url)), failed.retry_after_s)
                 wait_s = self._wait_s(failed, attempt)
                 if wait_s is None:
                     raise

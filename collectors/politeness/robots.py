@@ -11,13 +11,12 @@ from yarl import URL
 
 from s2l.collectors import failure
 from s2l.collectors.failure import Failure
-from s2l.collectors.fetching.page import PageFetcher
+from s2l.collectors.fetching.page import PageFetcher, monotonic_us
 
 MOST_BYTES: Final = 512_000
 """How much of a robots.txt is read; the RFC demands 500 KiB at least."""
 
-_LONG: Final = 20_000
-"""Characters that take milliseconds to parse, which no clock here is to wait for."""
+_LONG: Final = 20_000  # characters
 
 _KEEP_S: Final = 24 * 3600.0
 _KEEP_FAILED_S: Final = 60.0
@@ -25,10 +24,27 @@ _KEEP_FAILED_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """``parsed`` is None where there is no robots.txt; ``failed`` is why nothing is known."""
+    """``parsed`` is None where there is no robots.txt; ``failed`` is why nothing is known.
+
+    ``is_long``: it takes milliseconds to parse, or to look something up, which no clock here is to
+    wait for.
+    """
 
     parsed: Protego | None = None
     failed: Failure | None = None
+    is_long: bool = False
+
+    async def allow(self, url: str, agent: str) -> bool:
+        """Whether an agent may fetch it."""
+        if self.parsed is None:
+            return True
+        if self.is_long:
+            return await asyncio.to_thread(self.parsed.can_fetch, url, agent)
+        return self.parsed.can_fetch(url, agent)
+
+    def delay_s(self, agent: str) -> float:
+        """The time between requests that an agent is asked for."""
+        return 0.0 if self.parsed is None else max(0.0, self.parsed.crawl_delay(agent) or 0.0)
 
 
 class Robots:
@@ -57,11 +73,9 @@ class Robots:
         rules = await self._rules(url.origin())
         if rules.failed is not None:
             raise Failure(rules.failed.status, f"robots.txt: {rules.failed.detail}", final=True)
-        if rules.parsed is None:
-            return 0.0
-        if not rules.parsed.can_fetch(str(url), self._agent):
+        if not await rules.allow(str(url), self._agent):
             raise Failure(failure.ROBOTS_DISALLOWED, "robots.txt disallows it", final=True)
-        return max(0.0, float(rules.parsed.crawl_delay(self._agent) or 0.0))
+        return rules.delay_s(self._agent)
 
     async def close(self) -> None:
         """End what is under way."""
@@ -88,13 +102,14 @@ class Robots:
 
     async def _fetched(self, origin: URL) -> _Rules:
         try:
-            page = await self._fetcher.fetch(str(origin.join(URL("/robots.txt"))), _no_clock, None)
+            url = str(origin.join(URL("/robots.txt")))
+            page = await self._fetcher.fetch(url, monotonic_us, None)
         except Failure as failed:
             return _without_file(failed)
         text = page.body.decode("utf-8-sig", errors="replace").lstrip("\ufeff")
         if len(text) < _LONG:
             return _Rules(parsed=Protego.parse(text))
-        return _Rules(parsed=await asyncio.to_thread(Protego.parse, text))
+        return _Rules(parsed=await asyncio.to_thread(Protego.parse, text), is_long=True)
 
 
 def _without_file(failed: Failure) -> _Rules:
@@ -105,7 +120,3 @@ def _without_file(failed: Failure) -> _Rules:
     if status.startswith("http_") or status == failure.TOO_MANY_REDIRECTS:
         return _Rules()
     return _Rules(failed=failed)
-
-
-def _no_clock() -> int:
-    return 0

@@ -6,7 +6,6 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
@@ -15,7 +14,11 @@ import msgspec
 
 from s2l.collectors import failure
 from s2l.collectors.failure import Failure
+from s2l.collectors.fetching.fetcher import USER_AGENT
+from s2l.collectors.fetching.http_errors import error_words
+from s2l.collectors.fetching.retry_after import retry_after_s
 from s2l.collectors.searching.secret import Secret
+from s2l.collectors.well_formed import readable
 
 T = TypeVar("T")
 
@@ -23,7 +26,6 @@ _AGAIN: Final = frozenset({408, 429, 500, 502, 503, 504})
 _TRIES: Final = 4
 _LONGEST_PAUSE_S: Final = 60.0
 _MOST_BYTES: Final = 4_000_000
-_MOST_WORDS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ class ApiClient:
         self,
         *,
         total_s: float = 30.0,
-        user_agent: str = "s2l-crawl",
+        user_agent: str = USER_AGENT,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._total_s = total_s
@@ -122,7 +124,8 @@ class ApiClient:
             if pause_s > 0:
                 await self._sleep(pause_s)
             came = await self._ask_once(request, attempt)
-            reply = replace(came, detail=request.redact(came.detail))
+            # Whole, and as it will be shown: what is cut or cleaned afterwards could be half a key.
+            reply = replace(came, detail=request.redact(readable(came.detail)))
             del came
             if reply.again_s is None or reply.again_s > _LONGEST_PAUSE_S:
                 break
@@ -148,10 +151,9 @@ class ApiClient:
         except TimeoutError:
             return _Reply(status=failure.TIMEOUT, detail=f"no answer within {self._total_s:g} s")
         except (aiohttp.ClientError, UnicodeError) as error:
-            words = str(error).partition("\n")[0][:_MOST_WORDS]
             connect = isinstance(error, aiohttp.ClientConnectorError)
             status = failure.CONNECT if connect else failure.BROKEN
-            return _Reply(status=status, detail=words or type(error).__name__, again_s=2.0**attempt)
+            return _Reply(status=status, detail=error_words(error), again_s=2.0**attempt)
 
 
 async def _read(response: aiohttp.ClientResponse) -> _Reply:
@@ -166,34 +168,24 @@ async def _read(response: aiohttp.ClientResponse) -> _Reply:
 def _refusal(response: aiohttp.ClientResponse, attempt: int) -> _Reply:
     status, detail = failure.http_status(response.status), response.reason or ""
     if response.status not in _AGAIN:
-        return _Reply(status=status, detail=detail[:_MOST_WORDS])
+        return _Reply(status=status, detail=detail)
     asked_s = pause_asked_for_s(response.headers, datetime.now(UTC))
     pause_s = 2.0**attempt if asked_s is None else asked_s
-    return _Reply(status=status, detail=detail[:_MOST_WORDS], again_s=pause_s)
+    return _Reply(status=status, detail=detail, again_s=pause_s)
 
 
 def pause_asked_for_s(headers: Mapping[str, str], now: datetime) -> float | None:
     """How long a service asks to be left alone, in seconds, or None.
 
-    ``Retry-After`` is seconds or a date (RFC 9110, 10.2.3). Brave lists its windows, a second and
-    a month, in ``X-RateLimit-Remaining`` and ``X-RateLimit-Reset`` (seconds): one that is used up
-    must pass.
+    ``Retry-After`` says so, see ``retry_after_s``. Brave lists its windows, a second and a month,
+    in ``X-RateLimit-Remaining`` and ``X-RateLimit-Reset`` (seconds): one that is used up must pass.
     """
-    if (after := headers.get("Retry-After")) is not None:
-        return _retry_after_s(after, now)
+    if (after_s := retry_after_s(headers.get("Retry-After"), now)) is not None:
+        return after_s
     resets = _numbers(headers.get("X-RateLimit-Reset", ""))
     left = _numbers(headers.get("X-RateLimit-Remaining", "")) or [0.0] * len(resets)
     used_up = [reset for reset, more in zip(resets, left, strict=False) if more <= 0]
     return max(used_up, default=None)
-
-
-def _retry_after_s(value: str, now: datetime) -> float | None:
-    if numbers := _numbers(value):
-        return max(0.0, numbers[0])
-    try:
-        return max(0.0, (parsedate_to_datetime(value) - now).total_seconds())
-    except (ValueError, TypeError):
-        return None
 
 
 def _numbers(text: str) -> list[float]:

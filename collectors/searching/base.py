@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 from urllib.parse import urldefrag, urljoin, urlsplit
 
+from s2l.collectors.searching.shown_address import shown_address
 from s2l.collectors.well_formed import readable, well_formed
 from s2l.workloads.query import Query
 
-NO_URLS: Final = "no_urls"
-"""The failure code of a question that brings no addresses where it is to bring its own."""
+_BREAKS: Final = str.maketrans("", "", "\t\r\n")
+"""Tabs and line ends mean nothing within an address (WHATWG URL, 4.4)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,9 @@ def check_address(url: str, what: str, example: str) -> str:
     if named:  # the address is recorded in the trace, so it is not said back either
         raise BadSearchUrl(f"{what}: leave the user name and password out of the address")
     if not fine:
-        raise BadSearchUrl(f"{what} {url!r}: give an http(s) address, such as {example}")
+        raise BadSearchUrl(
+            f"{what} {shown_address(url)!r}: give an http(s) address, such as {example}"
+        )
     return url
 
 
@@ -86,7 +89,8 @@ def best_hits(hits: Iterable[SearchHit], n: int, base: str = "") -> list[SearchH
 def web_address(reference: str, base: str = "") -> str | None:
     """The absolute http(s) address that ``reference`` means on page ``base``, or None."""
     try:
-        url = urldefrag(urljoin(base, well_formed(reference.strip()))).url
+        meant = well_formed(reference.strip()).translate(_BREAKS)
+        url = urldefrag(urljoin(base, meant)).url
         parts = urlsplit(url)
         return url if parts.scheme in ("http", "https") and parts.hostname else None
     except ValueError:

@@ -60,9 +60,6 @@ class Brave:
             key_format="{}",
         )
         found = await self._client.ask(request, _Answer)
-        shown = self._key.redact
-        hits = (
-            SearchHit(shown(r.url), shown(r.title or ""), shown(r.description or ""))
-            for r in (found.web or _Web()).results
-        )
-        return best_hits(hits, n)
+        results = (found.web or _Web()).results
+        hits = (SearchHit(r.url, r.title or "", r.description or "") for r in results)
+        return self._key.redact_hits(best_hits(hits, n))

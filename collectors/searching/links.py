@@ -1,16 +1,16 @@
 """Follows links from seed pages towards what the question asks for."""
 
 import asyncio
-import time
+import heapq
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
 from s2l.collectors import failure
 from s2l.collectors.failure import Failure
-from s2l.collectors.fetching.page import HTML_MIMES, PageFetcher
+from s2l.collectors.fetching.page import HTML_MIMES, PageFetcher, monotonic_us
 from s2l.collectors.searching.base import (
     SearchError,
     SearchHit,
@@ -45,7 +45,7 @@ class LinkBudget:
 
 
 def check_seeds(seeds: Sequence[str]) -> list[str]:
-    """The seed pages, without fragments.
+    """The seed pages, each once, without fragments.
 
     Raises:
         SearchError: there is none, or one is no address.
@@ -54,7 +54,7 @@ def check_seeds(seeds: Sequence[str]) -> list[str]:
         raise SearchError("no seed page: give one or more http(s) addresses to start from")
     for seed in seeds:
         check_address(seed, "seed page", "https://example.org/docs/")
-    return [web_address(seed) or seed for seed in seeds]
+    return list(dict.fromkeys(web_address(seed) or seed for seed in seeds))
 
 
 class LinkSearch:
@@ -64,7 +64,7 @@ class LinkSearch:
     all pages seen so far are ranked by these against the question. The hits are the best of those
     seen, read or not; the collector then fetches them. What was read is remembered for later
     questions, and counts towards their budget as if it had been read anew: so equal sites give
-    equal hits.
+    equal hits. A failure that may pass is met anew by each question.
     """
 
     name = "links"
@@ -83,13 +83,13 @@ class LinkSearch:
             Failure: no seed could be read; that of the first.
         """
         walk = _Walk(query.text, self._seeds, self._budget)
-        while urls := walk.next_pages():
+        # Thousands of links are ranked at each step: not here, where arrivals are stamped.
+        while urls := await asyncio.to_thread(walk.next_pages):
             read = await asyncio.gather(*(self._pages.get(url) for url in urls))
-            for url, page in zip(urls, read, strict=True):
-                walk.take(url, page)
-        if walk.failed_seeds == len(self._seeds):
-            raise walk.failure or Failure(failure.EMPTY, "no seed page could be read")
-        return walk.hits(n)
+            await asyncio.to_thread(walk.take, dict(zip(urls, read, strict=True)))
+        if walk.failure is not None and walk.failed_seeds == len(self._seeds):
+            raise walk.failure.copy()
+        return await asyncio.to_thread(walk.hits, n)
 
 
 class _Walk:
@@ -107,7 +107,7 @@ class _Walk:
         self._hosts: set[str] = set()
         self.failed_seeds = 0
         self.failure: Failure | None = None
-        for seed in dict.fromkeys(seeds):
+        for seed in seeds:
             self._see(seed, "", 0)
 
     def next_pages(self) -> list[str]:
@@ -119,15 +119,19 @@ class _Walk:
 
         seeds = [url for url, depth in self._waiting.items() if depth == 0]
         promising = [url for url in self._waiting if scores.get(url)]
-        chosen = seeds or sorted(promising or self._waiting, key=promise)
-        chosen = chosen[: min(_AT_ONCE, self._left)]
+        most = min(_AT_ONCE, self._left)
+        chosen = seeds[:most] or heapq.nsmallest(most, promising or self._waiting, key=promise)
         for url in chosen:
             del self._waiting[url]
         self._left -= len(chosen)
         return chosen
 
-    def take(self, url: str, page: PageLinks | Failure) -> None:
-        """Take note of what a page was."""
+    def take(self, read: Mapping[str, PageLinks | Failure]) -> None:
+        """Take note of what pages were, by their address."""
+        for url, page in read.items():
+            self._take(url, page)
+
+    def _take(self, url: str, page: PageLinks | Failure) -> None:
         depth = self._depths[url]
         if isinstance(page, Failure):
             self.failure = self.failure or page
@@ -161,37 +165,55 @@ class _Walk:
         return best_hits((SearchHit(url, self._titles.get(url, "")) for url in alive), n)
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What a page was at a moment."""
+
+    page: PageLinks | Failure
+    read_us: int
+
+    def answers(self, asked_us: int) -> bool:
+        """Whether that is known for who asked then: what may pass, only for who waited for it."""
+        passing = isinstance(self.page, Failure) and not self.page.lasts
+        return not passing or asked_us < self.read_us
+
+
 class _Pages:
     """Reads each page once; forgets those not asked for longest when there are too many links."""
 
     def __init__(self, fetcher: PageFetcher) -> None:
         self._fetcher = fetcher
-        self._known: OrderedDict[str, PageLinks | Failure] = OrderedDict()
+        self._known: OrderedDict[str, _Known] = OrderedDict()
         self._links = 0
         self._reading: dict[str, asyncio.Lock] = {}
 
     async def get(self, url: str) -> PageLinks | Failure:
         """The page, or why there is none."""
+        asked_us = monotonic_us()
         async with self._reading.setdefault(url, asyncio.Lock()):
-            if url not in self._known:
-                self._keep(url, await self._read(url))
+            known = self._known.get(url)
+            if known is None or not known.answers(asked_us):
+                known = self._keep(url, await self._read(url))
         self._reading.pop(url, None)
         self._known.move_to_end(url)
-        return self._known[url]
+        return known.page
 
     async def _read(self, url: str) -> PageLinks | Failure:
         try:
-            found = await self._fetcher.fetch(url, time.monotonic_ns, HTML_MIMES)
+            found = await self._fetcher.fetch(url, monotonic_us, HTML_MIMES)
         except Failure as failed:
             return failed
         return await asyncio.to_thread(page_links, found.body, found.charset, found.url)
 
-    def _keep(self, url: str, page: PageLinks | Failure) -> None:
-        self._known[url] = page
+    def _keep(self, url: str, page: PageLinks | Failure) -> _Known:
+        if (before := self._known.pop(url, None)) is not None:
+            self._links -= _size(before.page)
+        known = self._known[url] = _Known(page, monotonic_us())
         self._links += _size(page)
         while self._links > _MOST_LINKS_KEPT and len(self._known) > 1:
             _, forgotten = self._known.popitem(last=False)
-            self._links -= _size(forgotten)
+            self._links -= _size(forgotten.page)
+        return known
 
 
 def _size(page: PageLinks | Failure) -> int:

@@ -1,7 +1,7 @@
 """Addresses that come with the question."""
 
-from s2l.collectors.failure import Failure
-from s2l.collectors.searching.base import NO_URLS, SearchHit, best_hits
+from s2l.collectors.failure import NO_URLS, Failure
+from s2l.collectors.searching.base import SearchHit, best_hits
 from s2l.workloads.query import Query
 
 

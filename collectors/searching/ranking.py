@@ -1,5 +1,6 @@
 """Ranks short texts, such as addresses and the words of links, against a question."""
 
+import heapq
 import math
 import re
 from collections import Counter, defaultdict
@@ -85,4 +86,4 @@ class Bm25Index:
         Of equal ones the shorter key comes first, then the earlier in the alphabet.
         """
         scores = self.scores(question)
-        return sorted(scores, key=lambda key: (-scores[key], len(key), key))[:n]
+        return heapq.nsmallest(n, scores, key=lambda key: (-scores[key], len(key), key))

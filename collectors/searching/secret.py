@@ -2,13 +2,13 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, NoReturn
 from urllib.parse import quote, quote_plus
 
-from s2l.collectors.searching.base import MissingKey
+from s2l.collectors.searching.base import MissingKey, SearchHit
+from s2l.collectors.searching.shown_address import HIDDEN
 
-HIDDEN: Final = "***"
 _KEY: Final = re.compile(r"[!-~]{4,512}")  # visible ASCII: all that a header may carry
 
 
@@ -47,6 +47,11 @@ class Secret:
         for spelling in {value, quote(value, safe=""), quote(value), quote_plus(value)}:
             text = re.sub(re.escape(spelling), HIDDEN, text, flags=re.IGNORECASE)
         return text
+
+    def redact_hits(self, hits: Iterable[SearchHit]) -> list[SearchHit]:
+        """The hits without the key: as they will be written, for cleaning could bring it back."""
+        shown = self.redact
+        return [SearchHit(shown(hit.url), shown(hit.title), shown(hit.snippet)) for hit in hits]
 
     def __repr__(self) -> str:
         return f"Secret({HIDDEN!r})"

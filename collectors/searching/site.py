@@ -1,7 +1,6 @@
 """A site's own search."""
 
 import asyncio
-import time
 from typing import Annotated, Final
 from urllib.parse import quote_plus, urlsplit
 
@@ -9,9 +8,10 @@ import msgspec
 
 from s2l.collectors import failure
 from s2l.collectors.failure import Failure
-from s2l.collectors.fetching.page import HTML_MIMES, Fetched, PageFetcher
+from s2l.collectors.fetching.page import HTML_MIMES, Fetched, PageFetcher, monotonic_us
 from s2l.collectors.searching.base import BadSearchUrl, SearchHit, best_hits, check_address
 from s2l.collectors.searching.page_links import Link, page_links
+from s2l.collectors.searching.shown_address import shown_address
 from s2l.workloads.query import Query
 
 _JSON: Final = frozenset({"application/json"})
@@ -26,7 +26,8 @@ def check_template(template: str) -> str:
     """
     check_address(template, "search URL", _EXAMPLE)
     if "{query}" not in template:
-        raise BadSearchUrl(f"search URL {template!r}: {{query}} is missing, as in {_EXAMPLE}")
+        shown = shown_address(template)
+        raise BadSearchUrl(f"search URL {shown!r}: {{query}} is missing, as in {_EXAMPLE}")
     return template
 
 
@@ -56,20 +57,25 @@ class SiteSearch:
     async def search(self, query: Query, n: int) -> list[SearchHit]:
         """See ``SearchProvider``."""
         asked = self._template.replace("{query}", quote_plus(query.text)).replace("{n}", str(n))
-        found = await self._fetcher.fetch(asked, time.monotonic_ns, _JSON | HTML_MIMES)
-        if found.mime in _JSON:
-            return best_hits(_hits_of_json(found), n, found.url)
-        page = await asyncio.to_thread(page_links, found.body, found.charset, found.url)
-        results = (link for link in page.links if _is_result(link, found.url))
-        return best_hits((SearchHit(link.url, link.words) for link in results), n)
+        found = await self._fetcher.fetch(asked, monotonic_us, _JSON | HTML_MIMES)
+        hits = _hits_of_json if found.mime in _JSON else _hits_of_page
+        return await asyncio.to_thread(hits, found, n)
 
 
-def _hits_of_json(found: Fetched) -> list[SearchHit]:
+def _hits_of_json(found: Fetched, n: int) -> list[SearchHit]:
     try:
         answer = msgspec.json.decode(found.body, type=_Answer)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise Failure(failure.BAD_ANSWER, str(error)) from error
-    return [SearchHit(hit.url, hit.title, hit.snippet) for hit in answer.hits]
+    return best_hits(
+        (SearchHit(hit.url, hit.title, hit.snippet) for hit in answer.hits), n, found.url
+    )
+
+
+def _hits_of_page(found: Fetched, n: int) -> list[SearchHit]:
+    page = page_links(found.body, found.charset, found.url)
+    results = (link for link in page.links if _is_result(link, found.url))
+    return best_hits((SearchHit(link.url, link.words) for link in results), n)
 
 
 def _is_result(link: Link, page_url: str) -> bool:

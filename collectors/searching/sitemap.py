@@ -4,10 +4,9 @@ import asyncio
 import gzip
 import io
 import re
-import time
 import zlib
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urljoin, urlsplit
@@ -16,7 +15,7 @@ from lxml import etree
 
 from s2l.collectors import failure
 from s2l.collectors.failure import Failure
-from s2l.collectors.fetching.page import PageFetcher
+from s2l.collectors.fetching.page import PageFetcher, monotonic_us
 from s2l.collectors.searching.base import SearchHit, best_hits, check_address, web_address
 from s2l.collectors.searching.ranking import Bm25Index, words_of, words_of_url
 from s2l.workloads.query import Query
@@ -48,7 +47,8 @@ class SitemapSearch:
 
     ``address`` is a sitemap (XML, an index of them, plain text; gzip or not) or a site, whose
     ``robots.txt`` names its sitemaps or which has ``/sitemap.xml``. It is read once, by the first
-    search. Pages of other hosts are left out, as the protocol has it.
+    search: at most 500 files of it and 200,000 pages, without files that fail. Pages of other hosts
+    are left out, as the protocol has it.
     """
 
     name = "sitemap"
@@ -67,26 +67,25 @@ class SitemapSearch:
         async with self._reading:
             if self._index is None:
                 self._index = await self._read_all()
-        best = self._index.best(query.text, n)
+        # Up to a second of work, in which no arrival could be stamped here.
+        best = await asyncio.to_thread(self._index.best, query.text, n)
         return best_hits((SearchHit(url, self._titles.get(url, "")) for url in best), n)
 
     async def _read_all(self) -> Bm25Index:
         index = Bm25Index()
-        waiting = deque(await self._roots())
-        seen = set(waiting)
+        waiting = deque((await self._roots())[:_MOST_SITEMAPS])
+        seen = set(waiting)  # all of these are read
         first: Failure | None = None
-        while waiting and len(seen) <= _MOST_SITEMAPS and len(index) < _MOST_URLS:
+        while waiting and len(index) < _MOST_URLS:
             try:
-                found = await self._read(waiting.popleft())
+                fresh = await self._read(waiting.popleft(), index, seen)
             except Failure as failed:
                 first = first or failed
                 continue
-            self._take(found, index)
-            fresh = [url for url in found.sitemaps if self._is_ours(url) and url not in seen]
             seen.update(fresh)
             waiting.extend(fresh)
-        if first is not None and len(index) == 0:
-            raise first
+        if len(index) == 0:
+            raise first or Failure(failure.BAD_ANSWER, f"no page of {self._host} in the sitemap")
         return index
 
     async def _roots(self) -> list[str]:
@@ -95,7 +94,7 @@ class SitemapSearch:
             return [self._address]
         try:
             robots = await self._fetcher.fetch(
-                urljoin(self._address, "/robots.txt"), time.monotonic_ns, frozenset({"text/plain"})
+                urljoin(self._address, "/robots.txt"), monotonic_us, frozenset({"text/plain"})
             )
             named = _ROBOTS_LINE.findall(robots.body.decode(errors="replace"))
         except Failure:
@@ -103,9 +102,17 @@ class SitemapSearch:
         ours = [url for url in named if self._is_ours(url)]
         return list(dict.fromkeys(ours)) or [urljoin(self._address, "/sitemap.xml")]
 
-    async def _read(self, url: str) -> _Sitemap:
-        found = await self._fetcher.fetch(url, time.monotonic_ns, _MIMES)
-        return await asyncio.to_thread(parse_sitemap, found.body, found.url)
+    async def _read(self, url: str, index: Bm25Index, seen: Set[str]) -> list[str]:
+        """Add the pages that a sitemap lists to ``index``; which further ones are to be read."""
+        page = await self._fetcher.fetch(url, monotonic_us, _MIMES)
+
+        def take() -> list[str]:
+            found = parse_sitemap(page.body, page.url)
+            self._take(found, index)
+            fresh = dict.fromkeys(url for url in found.sitemaps if self._is_ours(url))
+            return [url for url in fresh if url not in seen][: _MOST_SITEMAPS - len(seen)]
+
+        return await asyncio.to_thread(take)
 
     def _take(self, found: _Sitemap, index: Bm25Index) -> None:
         for url, title in found.pages:

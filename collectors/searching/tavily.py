@@ -42,9 +42,5 @@ class Tavily:
             key=self._key,
         )
         found = await self._client.ask(request, _Answer)
-        shown = self._key.redact
-        hits = (
-            SearchHit(shown(r.url), shown(r.title or ""), shown(r.content or ""))
-            for r in found.results
-        )
-        return best_hits(hits, n)
+        hits = (SearchHit(r.url, r.title or "", r.content or "") for r in found.results)
+        return self._key.redact_hits(best_hits(hits, n))

@@ -10,6 +10,7 @@ from s2l.collecting.crawl_capture import crawler, open_search, site_up
 from s2l.collecting.crawl_display import crawl_display
 from s2l.collecting.crawl_options import CrawlOptions
 from s2l.collecting.crew import ScaledCapture, Show
+from s2l.collecting.kept_options import keep_options
 from s2l.collecting.run import Outcome, capture_with
 from s2l.collecting.watch import Watch
 from s2l.collectors.collect import Progress, collect
@@ -90,7 +91,7 @@ async def crawl_with(
                 display.waiting = capture.waiting
                 return display.update
 
-            return await capture_with(
+            outcome = await capture_with(
                 crew,
                 jobs,
                 queries,
@@ -99,6 +100,9 @@ async def crawl_with(
                 licence=licence,
                 display=shown,
             )
+            if not outcome.finished:
+                keep_options(path, options)
+            return outcome
 
 
 def _own(options: CrawlOptions, scale: Scale, worker: int) -> CrawlOptions:

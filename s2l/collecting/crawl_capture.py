@@ -11,6 +11,7 @@ import click
 from s2l import __version__
 from s2l.collecting.crawl_display import crawl_display
 from s2l.collecting.crawl_options import CrawlOptions
+from s2l.collecting.kept_options import keep_options, kept_options
 from s2l.collectors.collect import collect
 from s2l.collectors.crawl import Crawl, open_crawl
 from s2l.collectors.demo_site.process import DemoSite, DemoSiteError
@@ -40,6 +41,7 @@ async def crawl_into(
             path, name=path.name, collector=crawler(options), licence=licence, queue=queries
         )
         with writer:
+            keep_options(path, options)
             return await _capture(writer, crawl, options.concurrency)
 
 
@@ -56,8 +58,7 @@ async def crawl_on(path: Path) -> bool:
     with TraceWriter.resume(path) as writer:
         if writer.collector.name != _COLLECTOR:
             raise click.UsageError(f"{path}: was captured by {writer.collector.name}, not by crawl")
-        recorded = CrawlOptions.from_recorded(writer.collector.options, path)
-        options = replace(recorded, workers=1)
+        options = replace(kept_options(path, writer.collector), workers=1)
         say(f"resuming {path}: {len(writer.todo)} queries to do")
         async with site_up(options) as (options, url), open_search(options, url) as crawl:
             return await _capture(writer, crawl, options.concurrency)

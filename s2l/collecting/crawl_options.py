@@ -13,6 +13,7 @@ from s2l.collectors.page_reader import BrowserMode
 from s2l.collectors.politeness.manners import Manners, RetryPolicy
 from s2l.collectors.searching.links import LinkBudget
 from s2l.collectors.searching.registry import SearchSettings
+from s2l.collectors.searching.shown_address import HIDDEN, shown_address
 from s2l.scale import Scale
 
 DEMO = "demo site"
@@ -104,11 +105,25 @@ class CrawlOptions:
         changed: RetryPolicy = _changed(policy, attempts=self.attempts)
         return changed
 
+    @property
+    def shown(self) -> "CrawlOptions":
+        """As others may see them: without keys in addresses and paths of this machine."""
+        return replace(
+            self,
+            search_urls=tuple(map(shown_address, self.search_urls)),
+            cache=HIDDEN if self.cache else None,
+        )
+
+    @property
+    def hides_something(self) -> bool:
+        """Whether a crawl cannot be resumed with what is recorded."""
+        return self.shown != self or HIDDEN in f"{self.cache}{self.search_urls}"
+
     def recorded(self) -> dict[str, Any]:
         """What was given, for the manifest."""
         always = ("search", "search_urls", "hits", "concurrency")
         unset = {field.name: field.default for field in fields(self)}
-        given = asdict(self)
+        given = asdict(self.shown)
         return {
             name: list(value) if isinstance(value, tuple) else value
             for name, value in given.items()

@@ -1,7 +1,6 @@
 """``s2l dataset refetch``"""
 
 import asyncio
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import msgspec
 
 from s2l.collectors.crawl_settings import CrawlSettings
 from s2l.collectors.failure import Failure
+from s2l.collectors.fetching.page import monotonic_us
 from s2l.collectors.page_fetching import PageFetching
 from s2l.collectors.page_reader import PageReader
 from s2l.exits import FAILED
@@ -32,11 +32,12 @@ def refetch_texts(
 ) -> int:
     """Fetch the texts that TRACE hides anew, and write a copy with those whose hashes agree.
 
+    Sites are asked as a crawl asks them: what robots.txt allows, one request after the other.
     Exit code 1 when there is none.
     """
     source = opened_trace(trace)
     path = out or new_folder(TRACES, "refetched")
-    settings = CrawlSettings.at_home() if allow_private else CrawlSettings()
+    settings = CrawlSettings(allow_private=allow_private)
     with asyncio.Runner() as runner, bar("documents", source.manifest.counts.documents) as shown:
         fetching = runner.run(_entered(settings))
         try:
@@ -75,7 +76,7 @@ class _Fetch:
 
     async def _one(self, url: str) -> FetchedText | NotFetched:
         try:
-            read = await self._reader.read(url, 0, lambda: time.monotonic_ns() // 1000)
+            read = await self._reader.read(url, monotonic_us(), monotonic_us)
         except Failure as failed:
             return NotFetched(failed.status)
         return FetchedText(read.found.text, read.found.title)

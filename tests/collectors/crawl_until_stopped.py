@@ -6,12 +6,14 @@ import multiprocessing
 import sys
 from pathlib import Path
 
-from s2l.collectors.crawl import collect_crawl
 from s2l.collectors.crawl_settings import CrawlSettings
 from s2l.workloads.arrival import Arrival, ArrivalKind
 from s2l.workloads.manifest import Collector
 from s2l.workloads.query import Query
 from s2l.workloads.trace_writer import TraceWriter
+
+sys.path.insert(0, str(Path(__file__).parent))
+from collecting_crawl import collect_crawl
 
 
 class TellingWriter(TraceWriter):

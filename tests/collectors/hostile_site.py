@@ -435,6 +435,13 @@ async def _limited(site: HostileSite, writer: asyncio.StreamWriter, target: str)
         await send(writer, PAGE.encode())
 
 
+@handles("/held")
+async def _held(site: HostileSite, writer: asyncio.StreamWriter, target: str) -> None:
+    """Busy at once, with a Retry-After as the last part of the target says."""
+    after = target.rpartition("/")[2]
+    await send(writer, b"", f"Retry-After: {after}", status="503 Service Unavailable")
+
+
 @handles("/flaky")
 async def _flaky(site: HostileSite, writer: asyncio.StreamWriter, target: str) -> None:
     """Cut short twice, then fine."""

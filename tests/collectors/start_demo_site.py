@@ -1,14 +1,13 @@
-"""Starts the demo site in a child, tells its process id, and stays."""
+"""Starts the demo site in a child, tells so, and stays."""
 
 import asyncio
-import json
 
 from s2l.collectors.demo_site.process import DemoSite
 
 
 async def main() -> None:
     async with DemoSite(modules=["json"]) as site:
-        print(json.dumps({"pid": site.pid}), flush=True)
+        print(site.url, flush=True)
         await asyncio.Event().wait()
 
 

@@ -14,7 +14,6 @@ import psutil
 from aiohttp.test_utils import TestServer
 
 from s2l.collectors.collect import Progress
-from s2l.collectors.crawl import collect_crawl
 from s2l.collectors.crawl_settings import CrawlSettings
 from s2l.collectors.demo_site.latency import LatencyProfile
 from s2l.collectors.demo_site.pages import build_pages
@@ -24,6 +23,9 @@ from s2l.workloads.manifest import Collector
 from s2l.workloads.query import Query
 from s2l.workloads.trace import Trace
 from s2l.workloads.trace_writer import TraceWriter, recover
+
+sys.path.insert(0, str(Path(__file__).parent))
+from collecting_crawl import collect_crawl
 
 _HOME = CrawlSettings.at_home(extract_workers=1)
 _QUERIES = [

@@ -85,12 +85,12 @@ async def test_a_share_of_pages_can_fail(http: aiohttp.ClientSession) -> None:
 
 
 async def test_the_child_starts_and_stops() -> None:
+    before = set(psutil.Process().children())
     site = DemoSite(seed=5, speed=50, modules=["json"])
     with pytest.raises(DemoSiteError, match="not running"):
         _ = site.url
     async with site:
-        assert site.pid is not None
-        child = psutil.Process(site.pid)
+        [child] = set(psutil.Process().children()) - before
         assert site.search_url == f"{site.url}/search?q={{query}}&n={{n}}"
     assert not child.is_running()
     await site.stop()
@@ -114,7 +114,8 @@ def test_the_child_ends_when_its_parent_is_killed() -> None:
     script = Path(__file__).with_name("start_demo_site.py")
     with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE) as parent:
         assert parent.stdout is not None
-        child = psutil.Process(json.loads(parent.stdout.readline())["pid"])
+        assert parent.stdout.readline().startswith(b"http://127.0.0.1:")
+        [child] = psutil.Process(parent.pid).children()
         os.kill(parent.pid, signal.SIGKILL)
     psutil.wait_procs([child], timeout=10)
     assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE

@@ -1,17 +1,20 @@
 import asyncio
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from s2l.collectors.crawl import collect_crawl
 from s2l.collectors.crawl_settings import CrawlSettings
 from s2l.collectors.extraction.extractor import Extractor
 from s2l.collectors.fetching.fetcher import Fetcher
 from s2l.collectors.searching.site import SiteSearch
 from s2l.workloads.query import Query
 from s2l.workloads.questions import read_questions
+
+sys.path.insert(0, str(Path(__file__).parent))
+from collecting_crawl import collect_crawl
 
 _FOLDER = Path(__file__).parents[2] / "datasets" / "pydocs"
 
@@ -39,7 +42,7 @@ async def test_every_answer_stands_in_its_page_which_the_search_finds(
             url = demo_site.url + query.meta["page"]
             if url not in [hit.url for hit in await search.search(query, 7)]:
                 return f"{query.query_id}: {url} is not among the first 7 hits"
-            found = await extractor.extract(await fetcher.fetch(url, lambda: 0))
+            found = await extractor.read(await fetcher.fetch(url, lambda: 0))
             if not any(_has_word(found.text, answer) for answer in query.answers):
                 return f"{query.query_id}: {query.answers} is not in {found.text[:300]!r}"
             return None

@@ -148,6 +148,28 @@ async def test_an_answer_that_is_none_fails_at_once(answer: Any, status: str) ->
         assert (failed.value.status, len(service.asked)) == (status, 1)
 
 
+async def test_no_part_of_a_key_is_left_by_cutting_or_cleaning() -> None:
+    key = KEYS["BRAVE_API_KEY"]
+    broken_up = f"{key[:4]}\x00{key[4:]}"
+
+    async def refuse(request: web.Request) -> web.Response:
+        return web.Response(status=401, reason="x" * 190 + key)
+
+    async def echo(request: web.Request) -> web.Response:
+        tabbed = f"https://a.example/?k={key[:4]}\t{key[4:]}"
+        return web.json_response(
+            {"web": {"results": [{"url": tabbed, "title": broken_up, "description": broken_up}]}}
+        )
+
+    async with running(refuse, echo) as service, ApiClient() as client:
+        search = provider("brave", service, client)
+        with pytest.raises(Failure) as failed:
+            await search.search(QUERY, 7)
+        assert key[:4] not in failed.value.detail
+        [hit] = await search.search(QUERY, 7)
+    assert (hit.url, hit.title, hit.snippet) == ("https://a.example/?k=***", "***", "***")
+
+
 @pytest.mark.parametrize(
     ("headers", "pause_s"),
     [
@@ -156,6 +178,8 @@ async def test_an_answer_that_is_none_fails_at_once(answer: Any, status: str) ->
         ({"Retry-After": "Fri, 02 Jan 2026 00:00:09 GMT"}, 9),
         ({"Retry-After": "Thu, 01 Jan 2026 00:00:00 GMT"}, 0),
         ({"Retry-After": "soon"}, None),
+        ({"Retry-After": "Fri, 02 Jan 2026 00:00:09"}, 9),
+        ({"Retry-After": "soon", "X-RateLimit-Reset": "3"}, 3),
         ({"X-RateLimit-Reset": "1, 50", "X-RateLimit-Remaining": "0, 3"}, 1),
         ({"X-RateLimit-Reset": "1, 50"}, 50),
         ({"X-RateLimit-Reset": "nan"}, None),

@@ -260,6 +260,6 @@ def test_words() -> None:
 
 
 def test_hits_are_web_addresses_and_each_comes_once() -> None:
-    given = ["b", "b#x", "file:///etc/passwd", "javascript:x", "http://[", "//c/d"]
+    given = ["b", "b#x", "\n./\tb ", "file:///etc/passwd", "javascript:x", "http://[", "//c/d"]
     hits = best_hits(map(SearchHit, given), 9, "http://a/")
     assert [hit.url for hit in hits] == ["http://a/b", "http://c/d"]

@@ -32,10 +32,25 @@ def test_surrogates_are_joined_or_replaced(text: str, clean: str) -> None:
         ("\x1b]0;title\x07x\x1b]8;;http://a\x1b\\y", "xy"),
         ("\x9b31m\x00\x08\x7f", "31m"),
         ("\x1b", ""),
+        ("a\x1b]b and c", "a]b and c"),
+        ("a\x1b]b\nc\x07d", "a]b\ncd"),
+        ("a\x1b]b\x1b]0;c\x07d", "a]bd"),
+        ("a\x1b]0;b\x9cc", "ac"),
+        ("\x1b[1", "[1"),
     ],
 )
 def test_control_characters_are_left_out(text: str, clean: str) -> None:
     assert readable(text) == clean
+
+
+def test_a_stray_start_of_a_sequence_costs_no_text() -> None:
+    page = "The heron waits.\n" * 500
+    for stray in ("\x1b]", "\x1b", "\x9d"):
+        assert readable(stray + page).endswith(page)
+    numbers = "31415926 " * 500
+    assert readable(f"\x1b[{numbers.replace(' ', '')}T") == f"[{numbers.replace(' ', '')}T"
+    line = page.replace("\n", " ")  # as a page without line ends has it
+    assert readable(f"\x1b]{line}\x07") == f"]{line}"
 
 
 def test_a_detail_is_one_short_line() -> None:
