@@ -12,8 +12,8 @@ import json
 from statistics import median
 
 from s2l.replayer.clock import MonotonicClock
-from s2l.replayer.event_loop import run
 from s2l.replayer.pacer import Pacer
+from s2l.serving_adapter.event_loop import run
 
 STEP_US = 100_000
 

@@ -33,7 +33,7 @@ from typing import Any, cast
 import numpy as np
 import psutil
 
-from s2l.serving_adapter.mock.event_loop import new_event_loop
+from s2l.serving_adapter.event_loop import new_event_loop
 from s2l.serving_adapter.precise_timer import PreciseTimer
 
 TTFT_MS, TPOT_MS, TOKENS = 50, 10, 32

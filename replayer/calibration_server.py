@@ -8,7 +8,7 @@ import gc
 import os
 import sys
 
-from s2l.replayer.event_loop import run
+from s2l.serving_adapter.event_loop import run
 from s2l.serving_adapter.mock.engine import MockEngine
 from s2l.serving_adapter.mock.latencies import Latencies
 from s2l.serving_adapter.mock.server import MockServer

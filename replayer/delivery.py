@@ -21,10 +21,11 @@ DELIVERIES: Final[dict[str, DeliveryRule]] = {"stream": _stream, "wait": _wait}
 def deliveries_named(name: str) -> tuple[str, ...]:
     """The deliveries that ``--delivery`` names: one of them, or ``both``.
 
-    Waiting goes first: a cache that it warmed would help streaming's rival, never streaming.
+    Streaming goes first: should a cache be shared after all, it is waiting that profits, and what
+    waiting finds there is seen, since it prefills nothing before it asks.
     """
     if name == "both":
-        return ("wait", "stream")
+        return ("stream", "wait")
     if name not in DELIVERIES:
         raise ValueError(f"no delivery {name!r}; choose stream, wait or both")
     return (name,)

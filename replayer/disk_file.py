@@ -12,7 +12,7 @@ from s2l.workloads.durable import sync_folder
 
 
 class DiskFile:
-    """A binary file to write; ``commit`` gives it its name.
+    """A binary file to write; ``commit`` gives it its name, ``discard`` removes it.
 
     ``make_room`` is called when the disk refuses; it returns whether trying again is worth it.
     """
@@ -67,12 +67,22 @@ class DiskFile:
                     self._held.insert(0, bytes(data))
                     raise
 
+    def discard(self) -> None:
+        """Leave no unfinished file behind."""
+        self._close()
+        self._aside.unlink(missing_ok=True)
+
     def commit(self) -> None:
         """Write all, sync it, and give the file its name. Raises OSError."""
         try:
             self.flush_to_disk()
             os.fsync(self._fd)
         finally:
-            os.close(self._fd)
+            self._close()
         self._aside.replace(self._path)
         sync_folder(self._path.parent)
+
+    def _close(self) -> None:
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)

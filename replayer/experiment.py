@@ -29,7 +29,7 @@ from s2l.replayer.sender import LocalSenders, Sender, Senders
 from s2l.replayer.server_watch import ServerWatch
 from s2l.replayer.validity import INVALID
 from s2l.replayer.warmup import warm_up
-from s2l.serving_adapter.base import ServerInfo, ServingAdapter
+from s2l.serving_adapter.base import ServerInfo, ServingAdapter, ServingError
 from s2l.workloads.trace import Trace
 
 DRAIN_S: Final = 30.0
@@ -95,9 +95,8 @@ class Experiment:
             on_disk_full=self._halt_from_thread(),
         )
         answer_s = begun.warmup_s[-1] if begun.warmup_s else 0.0
-        senders = self.senders or LocalSenders(
-            self.adapter, self.options, self.observer.on_end, answer_s=answer_s
-        )
+        senders = self.senders or LocalSenders(self.adapter, self.options, self.observer.on_end)
+        senders.answer_s = answer_s
         try:
             await self._replay_all(plan, passes, senders, pacer, writer)
         except asyncio.CancelledError:
@@ -156,7 +155,8 @@ class Experiment:
         server = await self.adapter.probe()
         self._say("reading the trace")
         plan = await plan_queries(self.trace, self.adapter, self.options, server)
-        check_open_files(sockets_needed(plan, self.options), raise_limit())
+        if self.senders is None:  # other processes look for themselves
+            check_open_files(sockets_needed(plan, self.options), raise_limit())
         passes = passes_of(
             plan,
             deliveries_named(self.options.delivery),
@@ -194,7 +194,14 @@ class Experiment:
             await senders.prepare(plan, todo.delivery, todo.answer_at)
             if self._draining:
                 return
-            await self.server_watch.before_pass(pacer, todo.delivery)
+            try:
+                await self.server_watch.before_pass(pacer, todo)
+            except ServingError as error:
+                text = f"{todo.name} and what follows was not sent: {error}"
+                self._remarks.append(
+                    Finding(check="cache_not_emptied", severity=INVALID, text=text)
+                )
+                return
             start_us = pacer.now_us() + senders.lead_us
             sender = senders.sender(todo, writer, pacer, start_us=start_us, cancel_us=cancel_us)
             try:

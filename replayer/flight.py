@@ -5,7 +5,13 @@ from typing import Protocol
 
 from s2l.replayer.limits import RETRIED, Limits
 from s2l.replayer.record import CANCELLED, INTERRUPTED, TIMEOUT, RequestRecord
-from s2l.serving_adapter.base import PreparedRequest, ServingError, Session, Usage
+from s2l.serving_adapter.base import (
+    MOST_TOKENS,
+    PreparedRequest,
+    ServingError,
+    Session,
+    Usage,
+)
 
 
 class Tower(Protocol):
@@ -35,6 +41,7 @@ class Flight:
         "_next",
         "_now_us",
         "_prepared",
+        "_retry_us",
         "_salt",
         "_session",
         "_tower",
@@ -64,6 +71,7 @@ class Flight:
         self._cancel_us = cancel_us
         self._session: Session | None = None
         self._next = 0
+        self._retry_us: int | None = None  # when it is to be started again
         self._attempts = 0
         self._failures = 0
         self._connected = False
@@ -86,6 +94,7 @@ class Flight:
             record.start_us = now_us
             record.error_type = INTERRUPTED
         self._attempts += 1
+        self._retry_us = None
         self._next = 0
         self._connected = False
         if self._attempts > 1:
@@ -104,6 +113,8 @@ class Flight:
         if self._cancel_us is not None and self._cancel_us <= now_us:
             self.abandon(CANCELLED, "the client gave up, as asked")
             return None
+        if self._retry_us is not None and self._retry_us > now_us:
+            return self._sooner(self._retry_us)
         if self._session is None:
             self.begin()
         return self._send_due(now_us)
@@ -116,7 +127,7 @@ class Flight:
             is_question = at == len(chunks)
             due_us = start_us + (record.query.due_us if is_question else chunks[at].send_us)
             if due_us > now_us:
-                return due_us if self._cancel_us is None else min(due_us, self._cancel_us)
+                return self._sooner(due_us)
             self._next = at + 1
             if self._waiting_us is None and not self._connected:
                 self._waiting_us = now_us
@@ -127,7 +138,14 @@ class Flight:
                 record.handed_us[at] = self._now_us()
                 session.send_chunk(at)
             self._watch_connecting(now_us)
-        return None if self.ended else self._cancel_us
+        return None if self.ended else self._sooner(self._retry_us)
+
+    def _sooner(self, time_us: int | None) -> int | None:
+        """That time, or when the client gives up if that is before it."""
+        cancel_us = self._cancel_us
+        if time_us is None or cancel_us is None:
+            return cancel_us if time_us is None else time_us
+        return min(time_us, cancel_us)
 
     def _watch_connecting(self, now_us: int) -> None:
         """A piece that waits since now has a timeout from now on."""
@@ -180,19 +198,16 @@ class Flight:
         record = self.record
         now_us = self._now_us()
         record.token_us.append(now_us)
-        record.token_n.append(1 if tokens is None else tokens)
+        known = tokens is not None and 0 <= tokens <= MOST_TOKENS
+        record.token_n.append(tokens if known else 1)  # type: ignore[arg-type]
         if not reasoning:
             record.texts.append(text)
             if record.first_answer_us is None:
                 record.first_answer_us = now_us
 
-    def on_attempt_failed(self, error: ServingError) -> None:
-        self._note_attempt(error)
-        (self.record.attempt_us or []).append(self._now_us())
-
     def on_finished(self, usage: Usage, finish_reason: str) -> None:
         record = self.record
-        record.usage, record.finish_reason = usage, finish_reason
+        record.usage, record.finish_reason = usage.plausible(), finish_reason
         self._end(None, None)
 
     def on_failed(self, error: ServingError) -> None:
@@ -201,9 +216,10 @@ class Flight:
         again = error.error_type in RETRIED and not self.record.token_us
         if again and self._attempts <= limits.retries and not self.ended:
             self._note_attempt(error)
-            self._session = None
+            self._session = self._waiting_us = None
             wait_s = limits.backoff_s(self._attempts, error.retry_after_s)
-            self._tower.on_due(self, self._now_us() + round(wait_s * 1e6))
+            self._retry_us = self._now_us() + round(wait_s * 1e6)
+            self._tower.on_due(self, self._sooner(self._retry_us) or self._retry_us)
             return
         self._end(error.error_type, str(error))
 

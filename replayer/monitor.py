@@ -10,6 +10,7 @@ import psutil
 from s2l.replayer.clock import Timer
 from s2l.replayer.garbage import GarbageControl
 from s2l.replayer.pacer import Pacer
+from s2l.replayer.passes import Pass
 
 PERIOD_US: Final = 50_000
 _RSS_EVERY: Final = 20
@@ -17,9 +18,11 @@ _RSS_EVERY: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class ClientSample:
-    """How late the loop woke at ``time_us``, and what the process has used up to then."""
+    """How late the loop woke at ``time_us``, and what the process has used up to then, in the pass
+    of that ``delivery`` and ``answer_at``."""
 
     delivery: str
+    answer_at: str | None
     time_us: int
     loop_lag_us: int
     cpu_s: float
@@ -43,9 +46,9 @@ class Monitor:
         self._ticks = 0
         self._rss_bytes = 0
 
-    def start(self, pacer: Pacer, delivery: str, in_flight: Callable[[], int]) -> None:
+    def start(self, pacer: Pacer, todo: Pass, in_flight: Callable[[], int]) -> None:
         """Sample until stopped."""
-        self._pacer, self._delivery, self._in_flight = pacer, delivery, in_flight
+        self._pacer, self._todo, self._in_flight = pacer, todo, in_flight
         self._due_us = pacer.now_us()
         self._sample()
 
@@ -68,7 +71,8 @@ class Monitor:
             self._rss_bytes = self._process.memory_info().rss
         self._ticks += 1
         sample = ClientSample(
-            self._delivery,
+            self._todo.delivery,
+            self._todo.answer_at,
             now_us,
             lag_us,
             time.process_time(),

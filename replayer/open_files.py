@@ -55,7 +55,14 @@ def most_at_once(starts_us: npt.NDArray[np.int64], ends_us: npt.NDArray[np.int64
 def sockets_needed(plan: Plan, options: ReplayOptions, answer_us: int = 0) -> int:
     """Sockets that a plan holds at once: a request holds one from its start to its context's due
     time at least, in both deliveries, and ``answer_us`` longer."""
+    return sockets_at_once(plan.starts_us, plan.dues_us() + answer_us, options)
+
+
+def sockets_at_once(
+    starts_us: npt.NDArray[np.int64], ends_us: npt.NDArray[np.int64], options: ReplayOptions
+) -> int:
+    """Sockets that requests hold at once, within the limits of the options."""
     if options.concurrency is not None:
-        return min(options.concurrency, len(plan.starts_us))
-    at_once = most_at_once(plan.starts_us, plan.dues_us() + answer_us)
+        return min(options.concurrency, len(starts_us))
+    at_once = most_at_once(starts_us, ends_us)
     return min(at_once, options.max_concurrency or at_once)

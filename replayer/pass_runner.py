@@ -43,6 +43,7 @@ class PassRunner:
         *,
         start_us: int,
         cancel_us: npt.NDArray[np.int64] | None = None,
+        on_start: Callable[[int], None] | None = None,
         on_end: Callable[[RequestRecord], None] | None = None,
     ) -> None:
         self._pacer, self._sink = pacer, sink
@@ -63,6 +64,7 @@ class PassRunner:
             max_concurrency=options.max_concurrency,
             duration_us=duration_us,
             cancel_us=cancel_us,
+            on_start=on_start,
         )
 
     @property
@@ -112,7 +114,7 @@ class PassRunner:
         monitor = Monitor(self._take_sample, self._garbage, self._worker)
         with self._garbage:
             try:
-                monitor.start(self._pacer, self.todo.delivery, lambda: self.in_flight)
+                monitor.start(self._pacer, self.todo, lambda: self.in_flight)
                 await self.replayer.run()
             finally:
                 monitor.stop()

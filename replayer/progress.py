@@ -16,7 +16,8 @@ RECENT: Final = 5000
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A moment of a run. Of ``ttft_s``, (p50, p95) by pass, NaN where there is none yet."""
+    """A moment of a run. ``due`` requests of the pass were to be started by now. Of ``ttft_s``,
+    (p50, p95) by pass, NaN where there is none yet."""
 
     stage: str
     pass_name: str
@@ -26,8 +27,7 @@ class Progress:
     in_flight: int
     succeeded: int
     failed: dict[str, int] = field(default_factory=dict)
-    offered_qps: float = 0.0
-    achieved_qps: float = 0.0
+    due: int = 0
     lag_p99_s: float = float("nan")
     ttft_s: dict[str, tuple[float, float]] = field(default_factory=dict)
     eta_s: float | None = None
@@ -68,8 +68,7 @@ def progress_of(
         in_flight=current.in_flight,
         succeeded=tally.succeeded,
         failed=dict(tally.failed),
-        offered_qps=due * 1e6 / elapsed_us if elapsed_us else 0.0,
-        achieved_qps=tally.sent * 1e6 / elapsed_us if elapsed_us else 0.0,
+        due=due,
         lag_p99_s=lag_so_far_s(tally),
         ttft_s=ttft_so_far_s(list(ledger.tallies.values())),
         eta_s=None if current.closed_loop else max(0, last_us - elapsed_us) / 1e6,

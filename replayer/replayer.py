@@ -54,6 +54,7 @@ class Replayer:
         max_concurrency: int | None = None,
         duration_us: int | None = None,
         cancel_us: npt.NDArray[np.int64] | None = None,
+        on_start: Callable[[int], None] | None = None,
     ) -> None:
         self.todo = todo
         self.limits = limits or Limits()
@@ -70,6 +71,7 @@ class Replayer:
         self._free_us = None if slots is None else deque([start_us] * slots)
         self._duration_us = duration_us
         self._cancel_us = cancel_us
+        self._on_start = on_start
         self._agenda: list[tuple[int, int, Flight]] = []
         self._tie = count()
         self._wheel: TimeoutWheel[Flight] = TimeoutWheel()
@@ -201,6 +203,8 @@ class Replayer:
     def _start_next(self, now_us: int) -> None:
         index = self.started
         self.started += 1
+        if self._on_start is not None:
+            self._on_start(self.started)
         record = self.todo.record(index, self.start_us)
         if self._free_us is not None:
             free_us = self._free_us.popleft()

@@ -99,10 +99,12 @@ CLIENT_SCHEMA: Final = pa.schema(
         pa.field("gc_pause_us", pa.int64()),
         pa.field("in_flight", pa.int32()),
         pa.field("worker", pa.int32()),
+        pa.field("answer_at", pa.string()),
     ]
 )
 """Samples of the client itself: how late the event loop was, CPU seconds used so far, time spent in
-garbage collection so far, and requests under way."""
+garbage collection so far, and requests under way. A pass is told by ``delivery`` and
+``answer_at``."""
 
 SERVER_SCHEMA: Final = pa.schema(
     [
@@ -110,6 +112,7 @@ SERVER_SCHEMA: Final = pa.schema(
         pa.field("time_us", _TIME, nullable=False),
         pa.field("name", pa.string(), nullable=False),
         pa.field("value", pa.float64(), nullable=False),
+        pa.field("answer_at", pa.string()),
     ]
 )
 """What the server's ``/metrics`` said, a row per metric and time. ``name`` is one of ours, whatever

@@ -15,7 +15,7 @@ from s2l.replayer.plan import Plan
 from s2l.replayer.plan_summary import schedule_summary
 from s2l.replayer.provenance import host, packages
 from s2l.replayer.record import INTERRUPTED, RequestRecord
-from s2l.replayer.run import RUN_FORMAT, Finding, PassWindow, RunInfo, Target, TraceRef
+from s2l.replayer.run import RUN_FORMAT, Finding, PassWindow, RunError, RunInfo, Target, TraceRef
 from s2l.replayer.run_writer import RunWriter
 from s2l.replayer.sender import Sender
 from s2l.replayer.server_watch import ServerWatch
@@ -118,8 +118,11 @@ def _unsent(begun: Beginning, course: Course) -> Iterator[RequestRecord]:
         return
     end_us = max((window.end_us for window in course.windows), default=0)
     for todo in begun.passes:
-        sender = course.senders.get(todo.name)
-        yield from sender.unsent() if sender else todo.records(end_us)
+        sender, tally = course.senders.get(todo.name), course.ledger.of(todo)
+        tally.left_out = 0
+        for record in sender.unsent() if sender else todo.records(end_us):
+            tally.left_out += 1
+            yield record
 
 
 def _remarks(writer: RunWriter, watch: ServerWatch) -> Iterator[Finding]:
@@ -138,8 +141,8 @@ async def _counted(path: Path, n: int, adapter: ServingAdapter, server: ServerIn
     try:
         await fill_output_tokens(path, adapter)
         text += "; its tokenizer counted them"
-    except ServingError as error:
-        text += f", and its tokenizer failed: {error}"
+    except (ServingError, RunError) as error:
+        text += f", and its tokenizer could not count them: {error}"
     return Finding(check="token_counts", severity=NOTE, text=text)
 
 

@@ -58,9 +58,11 @@ class Sender(Protocol):
 
 class Senders(Protocol):
     """Makes the senders of a run, one pass after the other. ``lead_us`` is how long before its
-    start a pass is handed to them."""
+    start a pass is handed to them; ``answer_s`` how long an answer takes, by which connections
+    are opened ahead."""
 
     lead_us: int
+    answer_s: float
 
     async def prepare(self, plan: Plan, delivery: str, answer_at: str | None) -> None:
         """Encode the requests of the next pass."""
@@ -95,14 +97,15 @@ class LocalSenders:
         answer_s: float = 0.0,
     ) -> None:
         self._adapter, self._options, self._on_end = adapter, options, on_end
-        self._answer_us = round(answer_s * AHEAD * 1e6)
+        self.answer_s = answer_s
         self._requests: Sequence[PreparedRequest] = ()
 
     async def prepare(self, plan: Plan, delivery: str, answer_at: str | None) -> None:
         """Encode the requests of the next pass, and open what they will need."""
         options = self._options
         self._requests = prepare(plan, delivery, answer_at, self._adapter, options.max_tokens)
-        sockets, left = sockets_needed(plan, options, self._answer_us), files_left(raise_limit())
+        answer_us = round(self.answer_s * AHEAD * 1e6)
+        sockets, left = sockets_needed(plan, options, answer_us), files_left(raise_limit())
         await self._adapter.ready(sockets if left is None else min(sockets, left))
 
     def sender(

@@ -26,6 +26,7 @@ class ServerSample:
     """What the server said at ``time_us``, by the names of ``SERVER_SCHEMA``."""
 
     delivery: str
+    answer_at: str | None
     time_us: int
     values: dict[str, float]
 
@@ -50,13 +51,16 @@ class ServerMonitor:
         self._last_failure = ""
         self._not_offered: str | None = None
 
-    def start(self, now_us: Callable[[], int], delivery: str) -> None:
+    def start(self, now_us: Callable[[], int], delivery: str, answer_at: str | None = None) -> None:
         """Sample from now on, by this clock, until ``stop``."""
         if self._not_offered is not None:
             return
         self._stopping.clear()
         self._thread = threading.Thread(
-            target=self._watch, args=(now_us, delivery), name="server-monitor", daemon=True
+            target=self._watch,
+            args=(now_us, delivery, answer_at),
+            name="server-monitor",
+            daemon=True,
         )
         self._thread.start()
 
@@ -79,11 +83,11 @@ class ServerMonitor:
         failed = f"{self._failed} of {self._scrapes} samples failed"
         return [f"server metrics: {failed} ({self._last_failure})"]
 
-    def rows(self) -> Iterator[tuple[str, int, str, float]]:
-        """The rows of ``SERVER_SCHEMA``: delivery, time in µs, name, value."""
+    def rows(self) -> Iterator[tuple[str, int, str, float, str | None]]:
+        """The rows of ``SERVER_SCHEMA``: delivery, time in µs, name, value, ``answer_at``."""
         for sample in self.samples:
             for name, value in sample.values.items():
-                yield sample.delivery, sample.time_us, name, value
+                yield sample.delivery, sample.time_us, name, value, sample.answer_at
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows as record batches of ``SERVER_SCHEMA``."""
@@ -95,17 +99,17 @@ class ServerMonitor:
                 schema=SERVER_SCHEMA,
             )
 
-    def _watch(self, now_us: Callable[[], int], delivery: str) -> None:
+    def _watch(self, now_us: Callable[[], int], delivery: str, answer_at: str | None) -> None:
         due_s = time.monotonic()
         while self._not_offered is None:
             last = self._stopping.is_set()
-            self._sample(now_us, delivery)
+            self._sample(now_us, delivery, answer_at)
             if last:
                 return
             due_s = max(due_s + self.interval_s, time.monotonic())
             self._stopping.wait(due_s - time.monotonic())
 
-    def _sample(self, now_us: Callable[[], int], delivery: str) -> None:
+    def _sample(self, now_us: Callable[[], int], delivery: str, answer_at: str | None) -> None:
         self._scrapes += 1
         before_us = now_us()
         try:
@@ -120,7 +124,8 @@ class ServerMonitor:
             self._refused(f"{self._url}{_METRICS}: {found}")
             return
         # What it says is of a moment between request and answer.
-        self.samples.append(ServerSample(delivery, (before_us + now_us()) // 2, values))
+        at_us = (before_us + now_us()) // 2
+        self.samples.append(ServerSample(delivery, answer_at, at_us, values))
         if len(self.samples) > MOST_SAMPLES:
             del self.samples[1::2]
             self.interval_s *= 2

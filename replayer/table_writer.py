@@ -36,6 +36,10 @@ class TableWriter:
         self._writer.close()
         self._file.commit()
 
+    def discard(self) -> None:
+        """Leave nothing of a table that is not finished."""
+        self._file.discard()
+
     def _write_group(self) -> None:
         table = pa.Table.from_batches(self._batches, self._schema)
         self._batches, self._rows = [], 0

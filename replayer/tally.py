@@ -25,6 +25,8 @@ class PassTally:
     name: str
     delivery: str = ""
     planned: int = 0
+    left_out: int | None = None
+    """Requests that were never started, counted once the run is over; None while it goes on."""
     sent: int = 0
     succeeded: int = 0
     failed: Counter[str] = field(default_factory=Counter)
@@ -40,7 +42,6 @@ class PassTally:
     """The shortest time from context due to end."""
     warm_requests: int = 0
     warm_tokens: int = 0
-    cache_unknown: int = 0
     held_back: int = 0
     """Requests that waited for one before them to end."""
     out_of_files: int = 0
@@ -48,7 +49,7 @@ class PassTally:
     @property
     def unsent(self) -> int:
         """Planned and never started."""
-        return self.planned - self.sent
+        return self.planned - self.sent if self.left_out is None else self.left_out
 
     @property
     def server_failures(self) -> dict[str, int]:
@@ -108,7 +109,6 @@ class PassTally:
             self.prompt_tokens[record.number] = usage.prompt_tokens
         if record.delivery == "wait":
             found = usage.cached_tokens if usage.found_tokens is None else usage.found_tokens
-            self.cache_unknown += found is None
             self.warm_requests += bool(found)
             self.warm_tokens += found or 0
 
@@ -126,7 +126,10 @@ class ClientTally:
         """Count a sample."""
         self.loop_lag_us.append(min(sample.loop_lag_us, _MAX_LAG_US))
         last, self._last = self._last, sample
-        if last is not None and last.delivery == sample.delivery:
+        if last is not None and (last.delivery, last.answer_at) == (
+            sample.delivery,
+            sample.answer_at,
+        ):
             self.wall_s += (sample.time_us - last.time_us) / 1e6
             self.cpu_s += sample.cpu_s - last.cpu_s
 

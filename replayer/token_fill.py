@@ -23,21 +23,30 @@ async def fill_output_tokens(run: Path, adapter: ServingAdapter) -> int:
         RunError: the disk does not take it; the table stays as it was.
         ServingError: the server does not count.
     """
-    filled = 0
+    target: TableWriter | None = None
     try:
         with pq.ParquetFile(run / REQUESTS) as source:
             target = TableWriter(run / REQUESTS, REQUEST_SCHEMA, lambda _: False)
-            for number in range(source.num_row_groups):
-                table = source.read_row_group(number)
-                missing = _uncounted(table)
-                texts = table.column("output_text").filter(missing).to_pylist()
-                counts = await adapter.count_tokens(texts) if texts else []
-                filled += len(counts)
-                for batch in _filled(table, missing, counts).to_batches():
-                    target.add(batch)
+            filled = await _rewrite(source, target, adapter)
             target.finish()
     except OSError as error:
         raise RunError(f"{run / REQUESTS}: cannot be rewritten: {error.strerror}") from error
+    finally:
+        if target is not None:
+            target.discard()
+    return filled
+
+
+async def _rewrite(source: pq.ParquetFile, target: TableWriter, adapter: ServingAdapter) -> int:
+    filled = 0
+    for number in range(source.num_row_groups):
+        table = source.read_row_group(number)
+        missing = _uncounted(table)
+        texts = table.column("output_text").filter(missing).to_pylist()
+        counts = await adapter.count_tokens(texts) if texts else []
+        filled += len(counts)
+        for batch in _filled(table, missing, counts).to_batches():
+            target.add(batch)
     return filled
 
 

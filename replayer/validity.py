@@ -4,7 +4,7 @@ The client is checked before the server is believed: a late sender, a busy event
 that was warm make wrong numbers that look right. The checks can be asked while a run goes on.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -50,39 +50,38 @@ def judge(
     return Validity(verdict=verdict, findings=findings)
 
 
-def _pooled(parts: Iterable[Sequence[int]]) -> npt.NDArray[np.float64]:
-    """All values of the parts in seconds; copied, as the parts may still grow."""
-    arrays = [np.array(part[:], dtype=np.float64) for part in parts]
-    return np.concatenate(arrays) / 1e6 if arrays else np.zeros(0)
+def _seconds(times_us: Sequence[int]) -> npt.NDArray[np.float64]:
+    """Copied, as more may come meanwhile."""
+    return np.array(times_us[:], dtype=np.float64) / 1e6
 
 
 def _lag_findings(tallies: Sequence[PassTally]) -> list[Finding]:
-    ttft_s = _pooled(t.ttft_us for t in tallies)
+    """Pass by pass: what one may allow for, long answers, says nothing of another."""
+    return [finding for tally in tallies for finding in _lag_findings_of(tally)]
+
+
+def _lag_findings_of(tally: PassTally) -> Iterator[Finding]:
+    ttft_s = _seconds(tally.ttft_us)
     allowance_s = 0.01 * float(np.median(ttft_s)) if ttft_s.size else 0.0
-    lags = {
-        "schedule_lag_s": _pooled(t.start_lag_us for t in tallies),
-        "chunk_lag_s": _pooled(t.chunk_lag_us for t in tallies),
-    }
-    return [f for name, values in lags.items() for f in _lag_finding(name, values, allowance_s)]
-
-
-def _lag_finding(name: str, lags_s: npt.NDArray[np.float64], allowance_s: float) -> list[Finding]:
-    if not lags_s.size:
-        return []
-    p99_s = float(np.percentile(lags_s, 99))
-    for severity, limit_s in ((INVALID, LAG_INVALID_S), (DEGRADED, LAG_DEGRADED_S)):
-        if p99_s > max(limit_s, allowance_s):
-            limit_ms = max(limit_s, allowance_s) * 1e3
-            text = f"{name} p99 is {p99_s * 1e3:.1f} ms (limit {limit_ms:.1f} ms)"
-            return [Finding(check=name, severity=severity, text=text)]
-    return []
+    lags = {"schedule_lag_s": tally.start_lag_us, "chunk_lag_s": tally.chunk_lag_us}
+    for name, lags_us in lags.items():
+        if not lags_us:
+            continue
+        p99_s = float(np.percentile(_seconds(lags_us), 99))
+        for severity, limit_s in ((INVALID, LAG_INVALID_S), (DEGRADED, LAG_DEGRADED_S)):
+            limit_s = max(limit_s, allowance_s)
+            if p99_s > limit_s:
+                limit = f"limit {limit_s * 1e3:.1f} ms"
+                text = f"{tally.name}: {name} p99 is {p99_s * 1e3:.1f} ms ({limit})"
+                yield Finding(check=name, severity=severity, text=text)
+                break
 
 
 def _client_findings(client: ClientTally) -> list[Finding]:
     if len(client.loop_lag_us) < 2:
         return []
     findings = []
-    lag_s = float(np.percentile(_pooled([client.loop_lag_us]), 99))
+    lag_s = float(np.percentile(_seconds(client.loop_lag_us), 99))
     if lag_s > LAG_DEGRADED_S:
         text = f"event-loop lag p99 is {lag_s * 1e3:.1f} ms (limit {LAG_DEGRADED_S * 1e3:.0f} ms)"
         findings.append(Finding(check="event_loop", severity=DEGRADED, text=text))
@@ -107,17 +106,18 @@ def _failure_findings(tallies: Sequence[PassTally]) -> list[Finding]:
         findings.append(Finding(check="unsent", severity=DEGRADED, text=text))
     if counts.sent == 0:
         findings.append(Finding(check="unsent", severity=INVALID, text="nothing was sent"))
-    kinds: dict[str, int] = {}
-    for tally in tallies:
-        for kind, n in tally.server_failures.items():
-            kinds[kind] = kinds.get(kind, 0) + n
+    return findings + [finding for tally in tallies for finding in _failed_of(tally)]
+
+
+def _failed_of(tally: PassTally) -> Iterator[Finding]:
+    """Pass by pass: what fails in one delivery alone makes the two no pair."""
+    kinds = tally.server_failures
     failed = sum(kinds.values())
-    if counts.sent and failed / counts.sent > FAILED_DEGRADED:
-        severity = INVALID if failed / counts.sent > FAILED_INVALID else DEGRADED
+    if failed > FAILED_DEGRADED * tally.sent:
+        severity = INVALID if failed > FAILED_INVALID * tally.sent else DEGRADED
         named = ", ".join(f"{n} {kind}" for kind, n in sorted(kinds.items()))
-        text = f"{failed} of {counts.sent} requests failed ({named})"
-        findings.append(Finding(check="failures", severity=severity, text=text))
-    return findings
+        text = f"{tally.name}: {failed} of {tally.sent} requests failed ({named})"
+        yield Finding(check="failures", severity=severity, text=text)
 
 
 def _adds_up(counts: Counts) -> bool:
@@ -136,9 +136,10 @@ def _cache_findings(tallies: Sequence[PassTally], separate: bool) -> list[Findin
         requests = sum(t.warm_requests for t in tallies)
         text = f"{requests} waiting requests found {warm} tokens cached where none can be"
         return [Finding(check="warm_cache", severity=INVALID, text=text)]
-    unknown = any(t.cache_unknown for t in tallies)
-    if unknown and not separate and len({t.delivery for t in tallies}) > 1:
-        text = "this server neither keeps the deliveries' caches apart nor says what was cached"
+    if not separate and len({t.delivery for t in tallies}) > 1:
+        text = (
+            "this server neither keeps the deliveries' caches apart nor could empty them in between"
+        )
         return [Finding(check="warm_cache", severity=DEGRADED, text=text)]
     return []
 

@@ -1,12 +1,14 @@
 """``--workers`` and ``--ray``: on how many processes, and whose, a capture runs."""
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import click
 
+from s2l.drain import interrupt_deferred
 from s2l.progress import say
 from s2l.replayer.scale_out.crew import Crew
 
@@ -76,7 +78,10 @@ class Scale:
 
         where = f"at {self.address}" if self.address else "on this machine"
         say(f"starting {self.workers} workers {where} (Ray)")
-        with RayCrew(self.workers, self.address) as crew:
+        # Standard output is for results: what Ray says of its workers goes to standard error.
+        with redirect_stdout(sys.stderr), ExitStack() as stack:
+            with interrupt_deferred("Ray has started"):  # half started, it cannot be stopped
+                crew = stack.enter_context(RayCrew(self.workers, self.address))
             yield crew
 
 
@@ -85,11 +90,15 @@ def crew_of(given: Mapping[str, Any]) -> Iterator[Crew | None]:
     """The crew that a command's options ask for; None where this process does it all.
 
     Raises:
-        RayMissing: Ray is not installed, or its cluster cannot be reached.
+        RayMissing: Ray is not installed, or its cluster cannot be reached or has no room.
+        click.UsageError: a limit leaves a worker nothing.
     """
     scale = Scale(given["workers"], given["ray_address"])
     if scale.is_one:
         yield None
         return
+    for option in ("concurrency", "max_concurrency"):
+        if (limit := given.get(option)) is not None:
+            scale.check_limit(f"--{option.replace('_', '-')}", limit)
     with scale.crew() as crew:
         yield crew

@@ -1,8 +1,11 @@
 """What the replayer needs of a server, whatever its protocol."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Final, Protocol
+
+MOST_TOKENS: Final = 2**31 - 1
+"""No request has more: a larger count is an error of whoever counted."""
 
 
 class ServingError(Exception):
@@ -101,6 +104,12 @@ class Usage:
     reasoning_tokens: int | None = None
     found_tokens: int | None = None
 
+    def plausible(self) -> "Usage":
+        """The same, without counts that no request can have: a server's nonsense is no count."""
+        counts = {f.name: getattr(self, f.name) for f in fields(self)}
+        wrong = {n: None for n, v in counts.items() if v is not None and not 0 <= v <= MOST_TOKENS}
+        return replace(self, **wrong) if wrong else self
+
 
 class Listener(Protocol):
     """Who is told of one request, at once and on the event loop: it notes the time and returns.
@@ -120,9 +129,6 @@ class Listener(Protocol):
 
     def on_text(self, text: str, tokens: int | None, *, reasoning: bool = False) -> None:
         """Generated text, never empty; ``tokens`` is None where the server does not say."""
-
-    def on_attempt_failed(self, error: ServingError) -> None:
-        """An attempt failed and the request is tried again (only where retries were asked for)."""
 
     def on_finished(self, usage: Usage, finish_reason: str) -> None:
         """The answer is complete."""

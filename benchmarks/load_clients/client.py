@@ -4,7 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from statistics import median
 
-from peers import Point
+from point import Point
+
+from s2l.workloads.arrivals.base import OffsetsUs
 
 LIMIT_MS = 5.0
 TPOT_MS = 10.0
@@ -14,7 +16,9 @@ TPOT_MS = 10.0
 class Figures:
     """One client at one rate. Lag is how late requests reached the mock, ``chunk_lag_p99_ms`` how
     late the client gave pieces of context and questions to their connections, by its own clock.
-    ``mock_cpu`` is the mock's CPU, of a core: near 1 it is the mock that is measured."""
+    ``mock_cpu`` is the mock's CPU, of a core: near 1 it is the mock that is measured.
+    ``others_cpu`` is what other programs and the host took meanwhile of all cores, as a number of
+    cores: far above 0 it is the machine that is measured."""
 
     rate_qps: float
     answered: int = 0
@@ -27,6 +31,7 @@ class Figures:
     peak_mb: float = float("nan")
     achieved_qps: float = float("nan")
     mock_cpu: float = float("nan")
+    others_cpu: float = float("nan")
 
     @property
     def honest(self) -> bool:
@@ -39,16 +44,19 @@ class Figures:
 class Client:
     """How a client is run and what it says of its requests: TTFT in ms by request, and, where it
     sends chunks, their lag. ``sent_after`` requests come after those that count. ``one_process``:
-    its threads share one interpreter, and the main one does the sending."""
+    its threads share one interpreter, and the main one does the sending. ``due_us``: when it means
+    to send. ``searched``: rates beyond ``rates`` are tried, up to the highest honest one."""
 
     command: Callable[[Point], list[str]]
     read_ttft_ms: Callable[[Point], list[float]]
-    rates: tuple[int, ...]
+    rates: tuple[float, ...]
     prepare: Callable[[Point], None] = lambda _: None
     read_chunk_lag_ms: Callable[[Point], list[float]] | None = None
     sent_after: int = 0
     tpot_ms: float = TPOT_MS
     one_process: bool = True
+    due_us: Callable[[Point], OffsetsUs] = Point.due_us
+    searched: bool = False
     figures: list[Figures] = field(default_factory=list)
 
 

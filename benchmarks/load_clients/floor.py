@@ -4,8 +4,9 @@ A raw asyncio protocol over kept-alive connections, uvloop, a timerfd, no garbag
 parses nothing, records two times a request, and knows no failures. As the replayer does, it opens
 connections ahead: for answers that take one and a half times what one takes here.
 
-``python floor.py URL RATE REQUESTS PROMPT OUT``: PROMPT is a file with the prompt, OUT gets the
-times to first token in milliseconds, in the order of their sending, as JSON.
+``python floor.py URL DUE PROMPT OUT``: DUE is a file with the times of the requests, a JSON list of
+microseconds, PROMPT one with the prompt; OUT gets the times to first token in milliseconds, in the
+order of their sending, as JSON.
 """
 
 import asyncio
@@ -57,12 +58,12 @@ class Connection(asyncio.Protocol):
 class Load:
     """All requests of a run."""
 
-    def __init__(self, url: str, rate_qps: float, requests: int, prompt: str) -> None:
+    def __init__(self, url: str, due_us: list[int], prompt: str) -> None:
         parts = urlsplit(url)
         self._host, self._port = parts.hostname or "", parts.port or 80
-        self._gap_ns, self._n = 1e9 / rate_qps, requests
-        self._ahead = min(requests, round(rate_qps * AHEAD_S))
-        self.sent_ns, self.first_ns = [0] * requests, [0] * requests
+        self._due_us, self._n = due_us, len(due_us)
+        self._ahead = min(self._n, round(self._n * AHEAD_S * 1e6 / max(1, due_us[-1])))
+        self.sent_ns, self.first_ns = [0] * self._n, [0] * self._n
         self._free: deque[Connection] = deque()
         self._waiting: deque[int] = deque()
         self._next, self._ended = 0, 0
@@ -105,7 +106,7 @@ class Load:
             self._free.append(connection)
 
     def _due_ns(self, number: int) -> int:
-        return self._start_ns + int(number * self._gap_ns)
+        return self._start_ns + self._due_us[number] * 1000
 
     def _send(self) -> None:
         while self._next < self._n and self._due_ns(self._next) <= time.monotonic_ns():
@@ -127,8 +128,8 @@ class Load:
 
 def main() -> None:
     """Run what the arguments say."""
-    url, rate_qps, requests, prompt, out = sys.argv[1:]
-    load = Load(url, float(rate_qps), int(requests), Path(prompt).read_text())
+    url, due, prompt, out = sys.argv[1:]
+    load = Load(url, json.loads(Path(due).read_text()), Path(prompt).read_text())
     gc.freeze()
     gc.disable()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -1,6 +1,7 @@
 """Runs a client at one rate, and judges it by the mock's log."""
 
 import json
+import os
 import subprocess
 import time
 import urllib.request
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 import psutil
 from client import Client, Figures
-from peers import Point
+from point import Point
 from process_meter import ProcessMeter
 from setting import TTFT_MS, Mock, Rank, pin, rank_threads, say
 
@@ -21,7 +22,7 @@ def run_point(client: Client, point: Point, mock: Mock, *, first: bool) -> Figur
     figures = Figures(point.rate_qps, asked=point.requests)
     client.prepare(point)
     rank: Rank = "usual" if not first else "real-time" if client.one_process else "high"
-    begun_s, mock_cpu_s = time.monotonic(), _cpu_s(mock)
+    begun_s, mock_cpu_s, all_cpu_s = time.monotonic(), _cpu_s(mock.pid), _all_cpu_s()
     limit_s = point.requests / point.rate_qps * 3 + CLIENT_EXTRA_S
     with (point.folder / "log").open("wb") as log:
         process = subprocess.Popen(
@@ -36,7 +37,9 @@ def run_point(client: Client, point: Point, mock: Mock, *, first: bool) -> Figur
     if code:
         say((point.folder / "log").read_text(errors="replace")[-500:])
         return figures
-    mock_cpu_s = _cpu_s(mock) - mock_cpu_s
+    mock_cpu_s, all_cpu_s = _cpu_s(mock.pid) - mock_cpu_s, _all_cpu_s() - all_cpu_s
+    others_s = all_cpu_s - mock_cpu_s - meter.cpus_s[-1]
+    figures.others_cpu = round(max(0.0, others_s) / (time.monotonic() - begun_s), 3)
     judge(figures, point, client, meter, begun_s)
     figures.mock_cpu = round(mock_cpu_s * figures.achieved_qps / max(1, point.requests), 3)
     return figures
@@ -50,7 +53,7 @@ def judge(
     if not log:
         return
     arrived_ms = np.array([entry["arrived_ns"] for entry in log]) / 1e6
-    offsets_ms = arrived_ms - np.arange(len(log)) * 1e3 / point.rate_qps
+    offsets_ms = arrived_ms - client.due_us(point)[-len(log) :] / 1e3
     figures.answered = len(log)
     on_time_ms = np.percentile(offsets_ms, 1)
     figures.lag_p99_ms = _p99(offsets_ms - on_time_ms)
@@ -68,9 +71,16 @@ def judge(
         figures.chunk_lag_p99_ms = _p99(client.read_chunk_lag_ms(point))
 
 
-def _cpu_s(mock: Mock) -> float:
-    times = psutil.Process(mock.pid).cpu_times()
+def _cpu_s(pid: int) -> float:
+    times = psutil.Process(pid).cpu_times()
     return float(times.user + times.system)
+
+
+def _all_cpu_s() -> float:
+    """Of all programs but this one, and what the host took from this machine."""
+    times = psutil.cpu_times()
+    all_s = times.user + times.nice + times.system + getattr(times, "steal", 0.0)
+    return float(all_s) - _cpu_s(os.getpid())
 
 
 def _log(point: Point, client: Client) -> list[dict[str, Any]]:

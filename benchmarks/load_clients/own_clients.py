@@ -6,14 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from client import Client
-from peers import Point
+from point import Point
 from traces import write_trace
 
 from s2l.replayer.run import Run
 
 HERE = Path(__file__).parent
 RATES = (20, 100, 300)
-MOST = (1000, 1500, 1750, 2000, 2250, 2500, 3000)
 REALTIME_RATES = (20, 75, 150)
 REALTIME_LONG_RATES = (10, 25, 50)
 """The mock itself is busy with 4,000 words over this protocol from 75 a second on."""
@@ -29,10 +28,10 @@ def own_clients(work: Path) -> dict[str, Client]:
     prompt = work / "prompt"
     prompt.write_text(" ".join(f"word{i}" for i in range(SHORT)))
     return {
-        "ours": _openai(work / "short", SHORT, RATES + MOST),
-        "floor": Client(_floor(prompt), _read_list, RATES + MOST),
+        "s2l": _openai(work / "short", SHORT, searched=True),
+        "floor": Client(_floor(prompt), _read_list, RATES, prepare=_write_due, searched=True),
         "realtime": _realtime(work / "chunks", SHORT, REALTIME_RATES),
-        "ours-4000": _openai(work / "long", LONG, RATES),
+        "s2l-4000": _openai(work / "long", LONG, searched=False),
         "realtime-4000": _realtime(work / "long-chunks", LONG, REALTIME_LONG_RATES),
     }
 
@@ -41,15 +40,16 @@ def ours(adapter: str, trace: Path, max_tokens: int = 32) -> Callable[[Point], l
     """How the replayer is run."""
 
     def command(point: Point) -> list[str]:
-        what = [point.url, adapter, f"{point.rate_qps:g}", point.requests, max_tokens]
-        return [sys.executable, *map(str, [HERE / "ours.py", *what, trace, point.folder / "run"])]
+        what = [point.url, adapter, point.arrivals, f"{point.rate_qps:g}", point.requests]
+        files = [trace, point.folder / "run"]
+        return [sys.executable, *map(str, [HERE / "ours.py", *what, max_tokens, *files])]
 
     return command
 
 
-def _openai(trace: Path, words: int, rates: tuple[int, ...]) -> Client:
+def _openai(trace: Path, words: int, *, searched: bool) -> Client:
     write_trace(trace, queries=1000, chunks=1, words=words, gap_us=0)
-    return Client(ours("openai", trace), _read_run, rates)
+    return Client(ours("openai", trace), _read_run, RATES, searched=searched)
 
 
 def _realtime(trace: Path, words: int, rates: tuple[int, ...]) -> Client:
@@ -66,10 +66,14 @@ def _realtime(trace: Path, words: int, rates: tuple[int, ...]) -> Client:
 
 def _floor(prompt: Path) -> Callable[[Point], list[str]]:
     def command(point: Point) -> list[str]:
-        what = [point.url, f"{point.rate_qps:g}", point.requests, prompt, point.folder / "out.json"]
+        what = [point.url, point.folder / "due.json", prompt, point.folder / "out.json"]
         return [sys.executable, *map(str, [HERE / "floor.py", *what])]
 
     return command
+
+
+def _write_due(point: Point) -> None:
+    (point.folder / "due.json").write_text(json.dumps(point.due_us().tolist()))
 
 
 def _read_run(point: Point) -> list[float]:

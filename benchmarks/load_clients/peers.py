@@ -1,53 +1,52 @@
 """Other load generators: what they need, how they are started, what they report.
 
-Each is told the same: so many streamed completions of 32 tokens at a constant rate. A reader gives
-the times to first token that it reports, in milliseconds, in the order of its requests.
+Each is told the same: so many streamed completions of 32 tokens at a constant rate, or at the times
+of a trace. A reader gives the times to first token that it reports, in milliseconds, in the order
+of its requests.
 """
 
 import json
+import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-TOKENS = 32
+import sglang_client
+from point import TOKENS, Point
 
-
-@dataclass(frozen=True)
-class Point:
-    """What a client is asked to do, and the folder where it may write."""
-
-    url: str
-    rate_qps: float
-    requests: int
-    prompt_tokens: int
-    tokenizer: Path
-    folder: Path
+from s2l.workloads.arrivals.base import OffsetsUs
 
 
 @dataclass(frozen=True)
 class Peer:
     """``requirements`` are installed into an environment of its own, made by ``python`` where one
     is named; without requirements it is that of the benchmark. The first word of ``command`` is a
-    program in its ``bin`` folder."""
+    program in its ``bin`` folder. ``due_us`` is for one that draws its arrivals itself."""
 
     requirements: tuple[str, ...]
     command: Callable[[Point], list[str]]
     read_ttft_ms: Callable[[Point], list[float]]
-    prepare: Callable[[Point], None] = lambda _: None
+    prepare: Callable[[Point], None] = Point.write_trace
+    due_us: Callable[[Point], OffsetsUs] = Point.due_us
     python: str | None = None
     module: str | None = None
     """What must be importable in the benchmark's own environment."""
-    large: bool = False
-    """Its installation takes so long that it must be asked for by name."""
+    alone: tuple[str, ...] = ()
+    """Installed without what they ask for, which would be a whole engine for GPUs."""
 
 
 def _guidellm(point: Point) -> list[str]:
     backend = f"kind=openai_http,target={point.url},model=mock,request_format=/v1/completions"
     data = f"kind=synthetic_text,prompt_tokens={point.prompt_tokens},output_tokens={TOKENS}"
+    profile = f"kind=constant,rate={point.rate_qps:g}"
+    if point.arrivals != "constant":
+        source = {"kind": "json_file", "path": str(point.trace)}
+        data = json.dumps({"kind": "trace_synthetic", "source": source})
+        profile = "kind=replay,schedule_turn=timestamp,time_scale=0.001"
     return [
         *["guidellm", "run", "--disable-console", "--backend", backend, "--data", data],
-        *["--profile", f"kind=constant,rate={point.rate_qps:g}"],
+        *["--profile", profile],
         *["--constraint", f"kind=max_requests,count={point.requests}"],
         *["--tokenizer", f"kind=huggingface_auto,model={point.tokenizer}"],
         *["--output", f"kind=json,path={point.folder / 'out.json'}"],
@@ -72,44 +71,54 @@ main(parser.parse_args())
 
 
 def _vllm(point: Point) -> list[str]:
+    arrivals = [
+        *["--dataset-name", "random", "--random-input-len", str(point.prompt_tokens)],
+        *["--random-output-len", str(TOKENS), "--ignore-eos"],
+        *["--request-rate", f"{point.rate_qps:g}", "--burstiness", "inf"],
+    ]
+    if point.arrivals != "constant":
+        arrivals = [
+            *["--dataset-name", "timed_trace", "--dataset-path", str(point.trace)],
+            *["--timed-trace-sec-multiplier", "0.001"],
+            *["--timed-trace-chunk-hash-size", str(point.prompt_tokens)],
+        ]
     return [
         *["python", "-c", _VLLM, "--backend", "openai", "--base-url", point.url],
-        *["--model", "mock", "--tokenizer", str(point.tokenizer), "--dataset-name", "random"],
-        *["--random-input-len", str(point.prompt_tokens), "--random-output-len", str(TOKENS)],
-        *["--num-prompts", str(point.requests), "--request-rate", f"{point.rate_qps:g}"],
-        *["--burstiness", "1e9", "--ignore-eos", "--save-result", "--save-detailed"],
+        *["--model", "mock", "--tokenizer", str(point.tokenizer), *arrivals],
+        *["--num-prompts", str(point.requests), "--save-result", "--save-detailed"],
         *["--result-dir", str(point.folder), "--result-filename", "out.json"],
     ]
 
 
-def _read_seconds(point: Point) -> list[float]:
-    """vLLM's and SGLang's results: lists by request, in seconds."""
-    lines = (point.folder / "out.json").read_text().splitlines()
-    found: dict[str, Any] = json.loads(lines[-1] if len(lines) == 1 else "\n".join(lines))
-    ttfts = found["ttfts"]
-    starts = found.get("start_times") or list(range(len(ttfts)))
-    return [1e3 * ttft for _, ttft in sorted(zip(starts, ttfts, strict=True))]
+def _prepare_vllm(point: Point) -> None:
+    """It sends traces as token ids, of which the mock knows only those that it has given out."""
+    point.write_trace(hash_ids=True)
+    if point.arrivals != "constant":
+        vocabulary = json.loads((point.tokenizer / "tokenizer.json").read_text())["model"]["vocab"]
+        text = " ".join(map(str, range(len(vocabulary))))
+        body = json.dumps({"model": "mock", "prompt": text}).encode()
+        urllib.request.urlopen(f"{point.url}/tokenize", body).close()
 
 
-def _sglang(point: Point) -> list[str]:
-    host, port = point.url.removeprefix("http://").split(":")
-    return [
-        *["python", "-m", "sglang.bench_serving", "--backend", "vllm"],
-        *["--host", host, "--port", port, "--model", "mock", "--tokenizer", str(point.tokenizer)],
-        *["--dataset-name", "random-ids", "--random-input-len", str(point.prompt_tokens)],
-        *["--random-output-len", str(TOKENS), "--random-range-ratio", "1"],
-        *["--num-prompts", str(point.requests), "--request-rate", f"{point.rate_qps:g}"],
-        *["--output-details", "--output-file", str(point.folder / "out.json")],
-    ]
+def _read_vllm(point: Point) -> list[float]:
+    found: dict[str, Any] = json.loads((point.folder / "out.json").read_text())
+    pairs = zip(found["start_times"], found["ttfts"], strict=True)
+    return [1e3 * ttft for _, ttft in sorted(pairs)]
 
 
 def _aiperf(point: Point) -> list[str]:
-    return [
-        *["aiperf", "profile", "--model-names", "mock", "--url", point.url, "--streaming"],
-        *["--endpoint-type", "completions", "--tokenizer", str(point.tokenizer)],
+    arrivals = [
         *["--request-rate", f"{point.rate_qps:g}", "--arrival-pattern", "constant"],
         *["--request-count", str(point.requests), "--osl", str(TOKENS)],
-        *["--isl", str(point.prompt_tokens), "--ui-type", "none", "--export-level", "records"],
+        *["--isl", str(point.prompt_tokens)],
+    ]
+    if point.arrivals != "constant":
+        arrivals = ["--input-file", str(point.trace), "--custom-dataset-type", "mooncake-trace"]
+        arrivals += ["--fixed-schedule"]
+    return [
+        *["aiperf", "profile", "--model-names", "mock", "--url", point.url, "--streaming"],
+        *["--endpoint-type", "completions", "--tokenizer", str(point.tokenizer), *arrivals],
+        *["--ui-type", "none", "--export-level", "records"],
         *["--artifact-dir", str(point.folder)],
     ]
 
@@ -124,13 +133,17 @@ def _inference_perf(point: Point) -> list[str]:
     return ["inference-perf", "--config_file", str(point.folder / "config.yml")]
 
 
-def _write_config(point: Point) -> None:
-    seconds = max(1, round(point.requests / point.rate_qps))
-    lengths = dict.fromkeys(("min", "max", "mean"), point.prompt_tokens) | {"std_dev": 0}
-    answers = dict.fromkeys(("min", "max", "mean"), TOKENS) | {"std_dev": 0}
-    count = {"total_count": point.requests}
+def _prepare_inference_perf(point: Point) -> None:
+    """A trace for constant rates, too: gaps of its own ``constant`` load are drawn at random."""
+    midnight, file = datetime(2000, 1, 1, tzinfo=UTC), point.folder / "trace.csv"
+    times = (midnight + timedelta(microseconds=us) for us in point.due_us().tolist())
+    file.write_text(
+        "".join(f"{at:%Y-%m-%d %H:%M:%S.%f},{point.prompt_tokens},{TOKENS}\n" for at in times)
+    )
+    trace = {"file": str(file), "format": "AzurePublicDataset"}
+    stage = {"rate": point.rate_qps, "duration": max(1, round(point.requests / point.rate_qps))}
     config = {
-        "load": {"type": "constant", "stages": [{"rate": point.rate_qps, "duration": seconds}]},
+        "load": {"type": "trace_replay", "trace": trace, "stages": [stage]},
         "api": {"type": "completion", "streaming": True},
         "server": {
             "type": "vllm",
@@ -139,11 +152,7 @@ def _write_config(point: Point) -> None:
             "ignore_eos": True,
         },
         "tokenizer": {"pretrained_model_name_or_path": str(point.tokenizer)},
-        "data": {
-            "type": "random",
-            "input_distribution": lengths | count,
-            "output_distribution": answers | count,
-        },
+        "data": {"type": "random", "trace": trace},
         "report": {"request_lifecycle": {"summary": True, "per_request": True}},
         "storage": {"local_storage": {"path": str(point.folder)}},
     }
@@ -163,6 +172,12 @@ def _first_token_s(info: dict[str, Any]) -> float:
     return float(times[0])
 
 
+_SGLANG = """
+torch==2.13.0 transformers==5.19.0 numpy aiohttp msgspec orjson requests tqdm psutil pyzmq pybase64
+pillow pydantic fastapi packaging IPython
+"""
+"""What its client imports of all that the whole engine asks for."""
+
 PEERS: dict[str, Peer] = {
     "guidellm": Peer(("guidellm",), _guidellm, _read_guidellm),
     "aiperf": Peer(("aiperf",), _aiperf, _read_aiperf),
@@ -170,9 +185,15 @@ PEERS: dict[str, Peer] = {
         ("inference-perf",),
         _inference_perf,
         _read_inference_perf,
-        _write_config,
+        _prepare_inference_perf,
         python="python3.12",
     ),
-    "vllm": Peer((), _vllm, _read_seconds, module="vllm"),
-    "sglang": Peer(("sglang",), _sglang, _read_seconds, large=True),
+    "vllm": Peer((), _vllm, _read_vllm, _prepare_vllm, module="vllm"),
+    "sglang": Peer(
+        tuple(_SGLANG.split()),
+        sglang_client.command,
+        sglang_client.read_ttft_ms,
+        due_us=sglang_client.drawn_us,
+        alone=("sglang==0.5.23", "triton"),
+    ),
 }

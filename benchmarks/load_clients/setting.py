@@ -80,30 +80,27 @@ def rank_threads(pid: int) -> None:
                 os.sched_setscheduler(int(thread), os.SCHED_FIFO, os.sched_param(MAIN_PRIORITY - 1))
 
 
-def environment(folder: Path, peer: Peer, *, install: bool) -> Path:
+def environment(folder: Path, peer: Peer) -> Path:
     """The ``bin`` folder of a virtual environment with what a peer needs."""
     if peer.module is not None:
         if importlib.util.find_spec(peer.module) is None:
             raise ModuleNotFoundError(f"{peer.module} is not in this environment")
         return Path(sys.executable).parent
     ready = folder / "ready"
-    if not ready.exists() and not install:
-        raise ModuleNotFoundError("not installed here; name it with --clients to have it installed")
     if not ready.exists():
-        say(f"installing {', '.join(peer.requirements)}")
+        say(f"installing {', '.join([*peer.alone, *peer.requirements])}")
         python = peer.python or sys.executable
-        subprocess.run(
-            [python, "-m", "venv", "--clear", folder], check=True, capture_output=True, text=True
-        )
-        subprocess.run(
-            [folder / "bin" / "python", "-m", "pip", "install", "--quiet", *peer.requirements],
-            check=True,
-            capture_output=True,
-            text=True,
-            timeout=INSTALL_S,
-        )
+        _run(python, "-m", "venv", "--clear", folder)
+        install_quietly = (folder / "bin" / "python", "-m", "pip", "install", "--quiet")
+        _run(*install_quietly, *peer.requirements)
+        if peer.alone:
+            _run(*install_quietly, "--no-deps", *peer.alone)
         ready.touch()
     return folder / "bin"
+
+
+def _run(*command: str | Path) -> None:
+    subprocess.run(command, check=True, capture_output=True, text=True, timeout=INSTALL_S)
 
 
 def say(text: str) -> None:

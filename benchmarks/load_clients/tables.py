@@ -15,6 +15,7 @@ _COLUMNS: dict[str, str] = {
     "start_s": "start s",
     "peak_mb": "MB",
     "mock_cpu": "mock CPU",
+    "others_cpu": "others' CPU",
     "honest": "honest",
 }
 
@@ -22,7 +23,11 @@ _COLUMNS: dict[str, str] = {
 def text_table(clients: dict[str, Client]) -> str:
     """A line for each client and rate."""
     heads = ["client", *_COLUMNS.values()]
-    rows = [[name, *_cells(f)] for name, client in clients.items() for f in client.figures]
+    rows = [
+        [name, *_cells(figures)]
+        for name, client in clients.items()
+        for figures in sorted(client.figures, key=lambda f: f.rate_qps)
+    ]
     widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
     lines = []
     for name, *cells in [heads, *rows]:
@@ -54,7 +59,8 @@ def by_rate(client: Client) -> dict[str, Any]:
         "start_s": max((f.start_s for f in client.figures), default=None),
         "peak_mb": max((f.peak_mb for f in client.figures), default=None),
     }
-    names = ["lag_p99_ms", "ttft_error_p99_ms", "cpu_s_per_1k", "achieved_qps", "mock_cpu"]
+    names = ["lag_p99_ms", "ttft_error_p99_ms", "cpu_s_per_1k", "achieved_qps"]
+    names += ["mock_cpu", "others_cpu"]
     if client.read_chunk_lag_ms is not None:
         names.append("chunk_lag_p99_ms")
     found = {name: _finite(value) for name, value in found.items()}

@@ -1,6 +1,9 @@
 """The processes that send, as the one that plans sees them."""
 
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
+
+ANSWER_S: Final = 15.0
+"""A worker that says nothing for so long while it sends is taken for dead: a run is to end."""
 
 
 class WorkerLost(Exception):
@@ -21,8 +24,9 @@ class Crew(Protocol):
             WorkerLost: one died at once, as where making it raises.
         """
 
-    def call(self, worker: int, method: str, *args: Any) -> Any:
-        """Call a method of one of them. Raises WorkerLost, and what the method raises."""
+    def call(self, worker: int, method: str, *args: Any, within_s: float | None = None) -> Any:
+        """Call a method of one of them. Raises what the method raises, and WorkerLost where it has
+        died or did not answer in time: it sends nothing more."""
 
     def put(self, value: object) -> Any:
         """Hand a value to all of them once; what comes back stands for it in ``call``."""

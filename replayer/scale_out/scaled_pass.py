@@ -1,7 +1,7 @@
 """One pass sent by a crew: to each worker its share of one schedule, and one run of all shares."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -11,33 +11,21 @@ import numpy.typing as npt
 from s2l.replayer.pass_runner import Sink
 from s2l.replayer.passes import Pass
 from s2l.replayer.record import RequestRecord
-from s2l.replayer.scale_out.crew import Crew, WorkerLost
+from s2l.replayer.scale_out.crew import ANSWER_S, Crew, WorkerLost
+from s2l.replayer.scale_out.journal import JournalReader
+from s2l.replayer.scale_out.share import Share
 from s2l.replayer.scale_out.worker import Report
-from s2l.replayer.scale_out.worker_log import unpacked
 
 POLL_S: Final = 0.25
-LOST: Final = "worker_lost"
-"""The error type of a request whose sender died before the answer was complete, or before what
-came of it was fetched."""
-
-
-@dataclass(slots=True)
-class Share:
-    """What one worker sends, and how far it is; ``done`` marks the records that came back."""
-
-    todo: Pass
-    done: npt.NDArray[np.bool_]
-    started: int = 0
-    in_flight: int = 0
-    server_gone: bool = False
-    lost: str | None = None
 
 
 @dataclass(slots=True)
 class ScaledPass:
     """One pass under way on all workers of a crew.
 
-    ``start_ns`` are, by worker, the run's start on the clock of its machine.
+    ``start_ns`` are, by worker, the run's start on the clock of its machine. ``lost`` says what
+    became of the workers that have died; those that die here are added. ``on_over`` is called once
+    all are through.
     """
 
     todo: Pass
@@ -45,13 +33,17 @@ class ScaledPass:
     sink: Sink
     start_ns: list[int]
     start_us: int
+    journals: Mapping[int, JournalReader | None] = field(default_factory=dict)
+    lost: dict[int, str] = field(default_factory=dict)
+    on_over: Callable[[], Awaitable[None]] | None = None
     closed_loop: bool = False
     cancel_us: npt.NDArray[np.int64] | None = None
     shares: list[Share] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        parts = (self.todo.slice_for(n, len(self.crew)) for n in range(len(self.crew)))
-        self.shares = [Share(part, np.zeros(len(part), dtype=np.bool_)) for part in parts]
+        every = len(self.crew)
+        parts = (self.todo.slice_for(worker, every) for worker in range(every))
+        self.shares = [Share(part, every, self.start_us) for part in parts]
 
     @property
     def started(self) -> int:
@@ -68,21 +60,19 @@ class ScaledPass:
         """Whether the server refused one connection after another."""
         return any(share.server_gone for share in self.shares)
 
-    @property
-    def lost(self) -> list[str]:
-        """What became of the workers that died."""
-        return [share.lost for share in self.shares if share.lost is not None]
-
     async def run(self) -> None:
         """Replay to the end; cancelling it stops all workers and takes what they have."""
+        living = (worker for worker in range(len(self.crew)) if worker not in self.lost)
+        courses = [asyncio.create_task(self._course(worker)) for worker in living]
         try:
-            begun = (asyncio.to_thread(self._begin, n) for n in range(len(self.shares)))
-            await asyncio.gather(*begun)
-            await self._follow_all()
-        except asyncio.CancelledError:
+            await asyncio.shield(asyncio.gather(*courses))
+        except BaseException:
             self.stop()
-            await self._follow_all()
+            await asyncio.gather(*courses, return_exceptions=True)
             raise
+        finally:
+            if self.on_over is not None:
+                await self.on_over()
 
     def drain(self) -> None:
         """Start nothing more; what is under way goes on to its end."""
@@ -93,66 +83,45 @@ class ScaledPass:
         self._tell("stop")
 
     def unsent(self) -> Iterator[RequestRecord]:
-        """Requests that were never started; those of a lost worker count as sent as far as it
-        had reported."""
+        """Requests that were never started."""
         for share in self.shares:
             yield from share.todo.records(self.start_us, share.started)
 
-    def _begin(self, worker: int) -> None:
-        share = self.shares[worker]
-        every = len(self.crew)
-        cancel_us = None if self.cancel_us is None else self.cancel_us[worker::every]
-        args = (share.todo, every, cancel_us, self.start_ns[worker], self.start_us)
+    async def _course(self, worker: int) -> None:
+        """Have a worker begin, and fetch what it has finished until it is through, or dead."""
         try:
-            self.crew.call(worker, "begin", *args)
+            await asyncio.to_thread(self._begin, worker)
+            while not await asyncio.to_thread(self._fetch, worker):
+                await asyncio.sleep(POLL_S)
         except WorkerLost as error:
-            share.lost = str(error)
+            self.lost[worker] = str(error)
+            await asyncio.to_thread(self._give_up, worker, str(error))
 
-    async def _follow_all(self) -> None:
-        await asyncio.gather(*(self._follow(n) for n in range(len(self.shares))))
+    def _begin(self, worker: int) -> None:
+        cancel_us = None if self.cancel_us is None else self.cancel_us[worker :: len(self.crew)]
+        args = (self.todo.run_id, self.todo.rate, cancel_us, self.start_ns[worker], self.start_us)
+        self.crew.call(worker, "begin", *args, within_s=ANSWER_S)
 
-    async def _follow(self, worker: int) -> None:
-        """Fetch what a worker has finished until it is through, or dead."""
-        share = self.shares[worker]
-        while share.lost is None:
-            try:
-                report: Report = await asyncio.to_thread(self.crew.call, worker, "report")
-            except WorkerLost as error:
-                share.lost = str(error)
-                self._give_up(share)
-                return
-            await asyncio.to_thread(self._take, share, report)
-            if report.over:
-                return
-            await asyncio.sleep(POLL_S)
-
-    def _take(self, share: Share, report: Report) -> None:
-        share.started, share.in_flight = report.started, report.in_flight
-        share.server_gone = report.server_gone
-        records, samples = unpacked(report.log, self.todo)
-        for record in records:
-            share.done[(record.number - (share.todo.worker or 0)) // len(self.crew)] = True
+    def _fetch(self, worker: int) -> bool:
+        """Take what came since the last time; whether that was all."""
+        report: Report = self.crew.call(worker, "report", within_s=ANSWER_S)
+        records, samples = self.shares[worker].take(report), report.parcel.samples
         if records or samples:
             self.sink.put(records, samples)
+        return report.over
 
-    def _give_up(self, share: Share) -> None:
-        """What a dead worker had started and not handed over has failed."""
-        share.in_flight = 0
-        failed = []
-        for index in np.flatnonzero(~share.done[: share.started]).tolist():
-            record = share.todo.record(index, self.start_us)
-            record.error_type, record.error = LOST, share.lost
-            failed.append(record)
-        if failed:
-            self.sink.put(failed, [])
+    def _give_up(self, worker: int, why: str) -> None:
+        if records := self.shares[worker].give_up(why, self.journals.get(worker)):
+            self.sink.put(records, [])
 
     def _tell(self, method: str) -> None:
-        for worker, share in enumerate(self.shares):
-            if share.lost is None:
-                asyncio.get_running_loop().run_in_executor(None, self._call, worker, method)
+        loop = asyncio.get_running_loop()
+        for worker in range(len(self.crew)):
+            if worker not in self.lost:
+                loop.run_in_executor(None, self._call, worker, method)
 
     def _call(self, worker: int, method: str) -> Any:
         try:
-            return self.crew.call(worker, method)
+            return self.crew.call(worker, method, within_s=ANSWER_S)
         except WorkerLost:
             return None  # the one that follows it sees it, too

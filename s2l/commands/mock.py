@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from s2l.exits import FAILED
 from s2l.parameters import POSITIVE
 from s2l.progress import say
+from s2l.serving_adapter.event_loop import new_event_loop
 from s2l.serving_adapter.mock.backend import HttpOptions
 from s2l.serving_adapter.mock.engine import MockEngine
-from s2l.serving_adapter.mock.event_loop import new_event_loop
 from s2l.serving_adapter.mock.faults import FaultPlan
 from s2l.serving_adapter.mock.latencies import Latencies
 from s2l.serving_adapter.mock.server import MockServer
@@ -126,7 +127,10 @@ class _FaultSpec(click.ParamType[str]):
     help="Write the server's own times of each request here, as JSON lines.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the address as one line of JSON.")
+@click.pass_context
 def mock(
+    context: click.Context,
+    /,
     host: str,
     port: int,
     ttft_ms: float | None,
@@ -151,6 +155,7 @@ def mock(
     It speaks the Realtime API and OpenAI's HTTP API, and tells its own times at /mock/log and
     /mock/timing.
     """
+    _check_fit(context)
     latencies = Latencies(
         prefill_tokens_per_s=prefill_tokens_per_s,
         overhead_s=overhead_ms / 1000,
@@ -189,6 +194,15 @@ def mock(
                 f"{host}:{port}: {reason}; --port 0 takes a free one"
             ) from None
         raise click.ClickException(f"{error.filename}: {reason}") from None
+
+
+def _check_fit(context: click.Context) -> None:
+    """Refuse what a constant time to first token leaves without a meaning."""
+    if context.params["ttft_ms"] is None:
+        return
+    for name in ("prefill_tokens_per_s", "overhead_ms"):
+        if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
+            raise click.UsageError(f"--ttft-ms is constant; leave out --{name.replace('_', '-')}")
 
 
 async def _serve(server: MockServer, as_json: bool) -> int:

@@ -1,5 +1,6 @@
 """``s2l sweep``"""
 
+import math
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
@@ -91,7 +92,7 @@ def sweep(
     if resume is not None:
         _check_alone(context)
         found = read_sweep(resume)
-        given = {**given, **found.options}
+        given = {**given, **_options_of(context, found)}
         trace, folder = found.trace, resume
     else:
         folder, found = new_folder(RUNS, "sweep"), None
@@ -119,8 +120,19 @@ def _check_alone(context: click.Context) -> None:
             raise click.UsageError(f"leave out {name}: --resume takes the options of that sweep")
 
 
+def _options_of(context: click.Context, found: Sweep) -> dict[str, Any]:
+    """The options of a sweep, of the types that the command line gives them."""
+    given = dict(found.options)
+    for parameter in context.command.params:
+        value = given.get(str(parameter.name))
+        if isinstance(value, str):
+            given[str(parameter.name)] = parameter.type.convert(value, parameter, context)
+    return given
+
+
 def _new_sweep(trace: Path, given: Mapping[str, Any]) -> Sweep:
-    plain = {name: str(v) if isinstance(v, Path) else v for name, v in given.items()}
+    """What JSON has no form for is kept as it is written on a command line."""
+    plain = {n: str(v) if isinstance(v, Path) or v == math.inf else v for n, v in given.items()}
     return Sweep(
         format=SWEEP_FORMAT,
         created_utc=datetime.now(UTC).isoformat(timespec="seconds"),

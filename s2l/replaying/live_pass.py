@@ -36,9 +36,9 @@ class RecentRates:
     """What was counted over the last seconds of one pass."""
 
     def __init__(self) -> None:
-        self._marks: deque[tuple[float, float, int]] = deque([(0.0, 0.0, 0)])
+        self._marks: deque[tuple[float, int, int]] = deque([(0.0, 0, 0)])
 
-    def of(self, elapsed_s: float, offered: float, ended: int) -> tuple[float, float] | None:
+    def of(self, elapsed_s: float, offered: int, ended: int) -> tuple[float, float] | None:
         """Offered and ended, a second; None before any time has passed."""
         marks = self._marks
         while len(marks) > 1 and marks[1][0] <= elapsed_s - WINDOW_S:
@@ -49,15 +49,13 @@ class RecentRates:
         if elapsed_s <= then_s:
             return None
         span_s = elapsed_s - then_s
-        # A product of floats: once all were offered, it moves by less than any request.
-        offered_since = round(offered - offered_then, 6)
-        return max(0.0, offered_since) / span_s, (ended - ended_then) / span_s
+        return (offered - offered_then) / span_s, (ended - ended_then) / span_s
 
 
 def moment(at: Progress, rates: RecentRates) -> PassMoment:
     """The pass that is under way; ``rates`` are those of this pass alone."""
     ended = at.succeeded + sum(at.failed.values())
-    found = rates.of(at.elapsed_s, at.offered_qps * at.elapsed_s, ended)
+    found = rates.of(at.elapsed_s, at.due, ended)
     offered_qps, achieved_qps = found or (None, None)
     p50_s, p95_s = at.ttft_s.get(at.pass_name, (math.nan, math.nan))
     return PassMoment(

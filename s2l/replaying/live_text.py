@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from rich import box
+from rich.console import Console, Group
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -11,6 +13,8 @@ from s2l.replaying.live_pass import PassMoment
 from s2l.reports.units import NOT_KNOWN, duration, number
 
 _BAR: Final = 20
+_WIDE: Final = 1000
+"""Columns that any table fits into."""
 _STYLES: Final = {"stream": "blue", "wait": "yellow"}
 
 
@@ -34,6 +38,16 @@ def line(at: PassMoment) -> str:
     if at.left_s is not None:
         parts.append(f"{clock_time(at.left_s)} left")
     return " · ".join(parts)
+
+
+def picture(passes: Sequence[PassMoment], console: Console) -> Table | Group:
+    """The table where the terminal is as wide as that, else a line for each pass."""
+    drawn = table(passes)
+    if Measurement.get(console, console.options.update(max_width=_WIDE), drawn).maximum <= (
+        console.width
+    ):
+        return drawn
+    return Group(*(Text(line(at)) for at in passes))
 
 
 def table(passes: Sequence[PassMoment]) -> Table:

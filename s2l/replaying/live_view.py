@@ -79,7 +79,7 @@ class LiveView:
         self._passes[now.name] = now
         if self._live is not None:
             self._live.start()
-            self._live.update(live_text.table(list(self._passes.values())), refresh=True)
+            self._live.update(live_text.picture(list(self._passes.values()), console), refresh=True)
         if now != self._told:
             self._tell(now)
 

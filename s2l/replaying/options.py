@@ -66,8 +66,8 @@ WORKLOAD: Final[tuple[Decorator, ...]] = (
         type=click.Choice(sorted(ORDERS)),
         default="score",
         show_default=True,
-        help="Where documents stand in a context that is replaced: best first, kept in place, or "
-        "last.",
+        help="How documents stand in a context that is replaced: score: best first; reverse: best "
+        "last; stable: those that were there keep their places.",
     ),
 )
 """What is sent, and when."""

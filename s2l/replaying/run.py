@@ -10,7 +10,6 @@ from typing import Any, Final, TypeVar
 
 from s2l.drain import interrupts
 from s2l.progress import say
-from s2l.replayer.event_loop import run
 from s2l.replayer.experiment import Experiment, Observer
 from s2l.replayer.options import ReplayOptions
 from s2l.replayer.plan_summary import PlanSummary
@@ -26,11 +25,12 @@ from s2l.replaying.json_events import JsonEvents
 from s2l.replaying.live_view import LiveView, live_view
 from s2l.replaying.target import Target, adapter_choice, adapter_for, api_key
 from s2l.serving_adapter.base import ServingAdapter
+from s2l.serving_adapter.event_loop import run
 from s2l.workloads.trace import Trace
 
 EMBEDDED: Final = Target()
 NO_CALIBRATION: Final = Calibration(False)
-CUT_SHORT: Final = frozenset({"server_gone", "disk"})
+CUT_SHORT: Final = frozenset({"server_gone", "cache_not_emptied", "disk"})
 
 T = TypeVar("T")
 

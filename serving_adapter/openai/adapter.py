@@ -31,8 +31,8 @@ class OpenAiAdapter:
     """One OpenAI-compatible server, given by the address of its root or of its ``/v1``.
 
     ``api``: which endpoint answers; ``auto``: chat where there is one that works. ``model``: the
-    first that the server lists, unless named. ``retries``: further attempts of a request that
-    failed before any text came. ``connections``: kept and reused, or a new one for every request.
+    first that the server lists, unless named. ``connections``: kept and reused, or a new
+    one for every request.
     ``tokenizer_path``: a model's folder with its ``tokenizer.json``, for servers without a
     tokenizer endpoint. ``fields`` are added to the body of every request, None taking out one that
     would be there. Connections go to the server itself, whatever proxy the environment names.
@@ -50,7 +50,6 @@ class OpenAiAdapter:
         api: str = "auto",
         api_key: str | None = None,
         model: str | None = None,
-        retries: int = 0,
         connect_timeout_s: float = 10.0,
         connections: str = "reuse",
         tokenizer_path: Path | None = None,
@@ -61,12 +60,12 @@ class OpenAiAdapter:
         self._address = _checked_address(self._root)
         _check_choice("api", api, APIS)
         _check_choice("connections", connections, CONNECTIONS)
-        if retries < 0 or connect_timeout_s <= 0:
-            raise ValueError("retries must be 0 or more, connect_timeout_s above 0")
+        if connect_timeout_s <= 0:
+            raise ValueError("connect_timeout_s must be above 0")
         if api_key is not None and not (api_key.isascii() and api_key.isprintable()):
             raise ValueError("the API key has characters that no HTTP header can carry")
         self._api, self._api_key, self._model = api, api_key, model
-        self._retries, self._keep_alive = retries, connections == "reuse"
+        self._keep_alive = connections == "reuse"
         self._tokenizer_path, self._fields = tokenizer_path, dict(fields or {})
         self._connect_timeout_s, self._tls = connect_timeout_s, tls
         self._http: aiohttp.ClientSession | None = None
@@ -143,7 +142,6 @@ class OpenAiAdapter:
             answer=template.answer(prompt.instructions, prompt.question, prompt.max_output_tokens),
             warm_up=template.warm_up(prompt.instructions),
             salting=template.salting,
-            retries=self._retries,
             fixed_bytes=len(escaped(prompt.instructions)),
         )
 

@@ -1,7 +1,6 @@
 """One request to a chat or completions endpoint, from the first context to the answer."""
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,6 @@ from s2l.serving_adapter.openai.connection_pool import Lease
 from s2l.serving_adapter.openai.early_prefill import EarlyPrefill
 from s2l.serving_adapter.openai.exchange import Exchange
 from s2l.serving_adapter.openai.prefill_account import discarded_tokens, invalidated_tokens
-from s2l.serving_adapter.openai.retrying import Retrying
 
 if TYPE_CHECKING:
     from s2l.serving_adapter.openai.prepared_completion import PreparedCompletion
@@ -31,7 +29,7 @@ class CompletionSession:
 
     ``on_sent`` is called for a chunk when the first request that carries it is handed to the
     connected socket: its own warm-up, one that it was merged into, or the question's request.
-    ``on_asked`` is called so for the question's request, again at each further attempt.
+    ``on_asked`` is called so for the question's request.
     A warm-up that fails before the question fails the request: what follows would not be measured
     as asked for.
     """
@@ -46,7 +44,6 @@ class CompletionSession:
         "_prefilled",
         "_prepared",
         "_reader",
-        "_retrying",
         "_salt",
         "_scheduled",
         "_sent",
@@ -55,7 +52,6 @@ class CompletionSession:
     def __init__(self, prepared: "PreparedCompletion", listener: Listener, salt: bytes) -> None:
         self._prepared, self._salt = prepared, salt
         self._listener: Listener | None = listener  # None: over
-        self._retrying = Retrying(prepared.retries)
         self._lease: Lease | None = prepared.pool.lease()
         self._early: EarlyPrefill | None = None
         self._answer: Exchange | None = None
@@ -105,10 +101,6 @@ class CompletionSession:
         self._answer = Exchange(prepared.pool, request, self._reader, self._on_asked)
         self._answer.start(lease)
 
-    def _send_again(self) -> None:
-        self._scheduled = None
-        self._send(self._prepared.pool.lease())
-
     def _one_of(self, lease: Lease | None) -> Lease:
         """A lease at hand, or a new one."""
         held, self._lease = self._lease, None
@@ -149,34 +141,18 @@ class CompletionSession:
             usage, invalidated_tokens=invalidated, discarded_tokens=discarded_tokens(warm_ups)
         )
 
-    def _on_error(self, error: ServingError) -> None:
-        started = self._reader is not None and self._reader.started
-        if self._answer is not None:
-            self._answer.cancel()
-        self._try_again_or_fail(error, self._send_again, final=started)
-
     def _on_early_error(self, error: ServingError) -> None:
-        if self._asked or self._listener is None:
-            return
-        told = ServingError(
-            error.error_type, f"early prefill: {error}", retry_after_s=error.retry_after_s
-        )
-        self._unschedule()
-        self._try_again_or_fail(told, self._warm_up, final=False)
+        if not self._asked:
+            told = ServingError(
+                error.error_type, f"early prefill: {error}", retry_after_s=error.retry_after_s
+            )
+            self._on_error(told)
 
-    def _try_again_or_fail(
-        self, error: ServingError, again: Callable[[], None], *, final: bool
-    ) -> None:
+    def _on_error(self, error: ServingError) -> None:
         listener = self._listener
-        if listener is None:
-            return
-        delay_s = None if final else self._retrying.delay_s(error)
-        if delay_s is None:
+        if listener is not None:
             self._end(cancel=True)
             listener.on_failed(error)
-        else:
-            self._scheduled = asyncio.get_running_loop().call_later(delay_s, again)
-            listener.on_attempt_failed(error)
 
     def _unschedule(self) -> None:
         if self._scheduled is not None:

@@ -18,7 +18,6 @@ class PreparedCompletion:
     answer: EncodedRequest
     warm_up: EncodedRequest
     salting: Salting
-    retries: int
     fixed_bytes: int
 
     def start(self, listener: Listener, *, salt: str) -> CompletionSession:

@@ -1,7 +1,5 @@
 """A small trace on disk, written through the real writer."""
 
-from pathlib import Path
-
 import pytest
 
 from s2l.workloads.arrival import Arrival, ArrivalKind
@@ -17,11 +15,11 @@ PAGE_GAP_US = 60_000
 DUE_US = 400_000
 
 
-@pytest.fixture
-def trace(tmp_path: Path) -> Trace:
+@pytest.fixture(scope="session")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
     """Four queries of a search, three pages 60 ms apart (one more fails), an end at 400 ms; one
     query more that never ended."""
-    path = tmp_path / "trace"
+    path = tmp_path_factory.mktemp("small") / "trace"
     with TraceWriter.create(
         path, name="small", collector=Collector("test", "1", {}, 0), licence="CC0-1.0"
     ) as writer:
@@ -54,10 +52,10 @@ def _write_query(writer: TraceWriter, number: int, *, finished: bool) -> None:
         writer.add_arrival(row)
 
 
-@pytest.fixture
-def changing_trace(tmp_path: Path) -> Trace:
+@pytest.fixture(scope="session")
+def changing_trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
     """Two queries whose context is replaced three times, then added to."""
-    path = tmp_path / "changing"
+    path = tmp_path_factory.mktemp("small") / "changing"
     with TraceWriter.create(
         path, name="changing", collector=Collector("test", "1", {}, 0), licence="CC0-1.0"
     ) as writer:

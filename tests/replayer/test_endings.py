@@ -36,7 +36,7 @@ _MOMENTS = [
 _REPLAY = """
 import asyncio, signal, sys
 from pathlib import Path
-from s2l.replayer.event_loop import run
+from s2l.serving_adapter.event_loop import run
 from s2l.replayer.experiment import Experiment, Observer
 from s2l.replayer.options import ReplayOptions
 from s2l.serving_adapter.openai.adapter import OpenAiAdapter

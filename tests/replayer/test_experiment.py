@@ -34,16 +34,22 @@ async def _replay(
         return await experiment.run(path)
 
 
-async def test_both_deliveries_hold_the_same_prompts_and_all_is_counted(
-    trace: Trace, tmp_path: Path
+@pytest.fixture(scope="module")
+def usual(trace: Trace, tmp_path_factory: pytest.TempPathFactory) -> tuple[RunInfo, Run]:
+    """One replay of the options above: what it said, and the run that it wrote."""
+    path = tmp_path_factory.mktemp("usual") / "run"
+    return asyncio.run(_replay(trace, path)), Run.open(path)
+
+
+def test_both_deliveries_hold_the_same_prompts_and_all_is_counted(
+    usual: tuple[RunInfo, Run], trace: Trace
 ) -> None:
-    info = await _replay(trace, tmp_path / "run")
-    run = Run.open(tmp_path / "run")
+    info, run = usual
     assert run.info == info
     assert (info.counts.planned, info.counts.sent, info.counts.succeeded) == (8, 8, 8)
     assert (info.counts.unsent, info.counts.failed) == (0, {})
     assert info.schedule["unfinished_left_out"] == 1
-    assert [window.delivery for window in info.passes] == ["wait", "stream"]
+    assert [window.delivery for window in info.passes] == ["stream", "wait"]
     assert (info.trace.name, info.trace.sha256) == ("small", trace.sha256)
     rows = run.requests().to_pylist()
     by_query: dict[str, list[str]] = {}
@@ -57,9 +63,8 @@ async def test_both_deliveries_hold_the_same_prompts_and_all_is_counted(
     assert all(row["finish_reason"] == "length" for row in rows)
 
 
-async def test_times_are_those_of_the_schedule(trace: Trace, tmp_path: Path) -> None:
-    await _replay(trace, tmp_path / "run")
-    run = Run.open(tmp_path / "run")
+def test_times_are_those_of_the_schedule(usual: tuple[RunInfo, Run]) -> None:
+    _, run = usual
     requests = {row["request_id"]: row for row in run.requests().to_pylist()}
     for delivery in ("wait", "stream"):
         mine = [r for r in requests.values() if r["delivery"] == delivery]
@@ -83,9 +88,9 @@ async def test_times_are_those_of_the_schedule(trace: Trace, tmp_path: Path) -> 
         assert chunk["prefilled_us"] is not None
 
 
-async def test_streaming_hides_the_prefill_that_waiting_pays(trace: Trace, tmp_path: Path) -> None:
-    await _replay(trace, tmp_path / "run")
-    for row in Run.open(tmp_path / "run").requests().to_pylist():
+def test_streaming_hides_the_prefill_that_waiting_pays(usual: tuple[RunInfo, Run]) -> None:
+    _, run = usual
+    for row in run.requests().to_pylist():
         if row["delivery"] == "wait":
             assert row["cached_tokens"] == 0
         else:
@@ -146,7 +151,7 @@ async def test_a_server_that_dies_leaves_a_run_with_what_was_measured(
         experiment = Experiment(
             trace,
             adapter,
-            replace(OPTIONS, rate_qps=2),
+            replace(OPTIONS, rate_qps=4),
             url=server.url,
             observer=Observer(on_end=lambda _: ended.set()),
         )
@@ -193,7 +198,8 @@ async def test_replaced_context_is_replayed_in_both_deliveries(
     changing_trace: Trace, tmp_path: Path
 ) -> None:
     # Changes 200 ms apart: what came before is prefilled by then, on a busy machine too.
-    await _replay(changing_trace, tmp_path / "run", replace(OPTIONS, rate_qps=5, time_scale=4))
+    options = replace(OPTIONS, rate_qps=5, time_scale=4, warmup=0)
+    await _replay(changing_trace, tmp_path / "run", options)
     run = Run.open(tmp_path / "run")
     rows = {row["request_id"]: row for row in run.requests().to_pylist()}
     assert {row["error_type"] for row in rows.values()} == {None}
@@ -219,7 +225,7 @@ async def test_stable_order_keeps_more_than_the_searchs_order(
 ) -> None:
     kept = {}
     for order in ("score", "stable", "reverse"):
-        options = replace(OPTIONS, rate_qps=5, order=order, n_queries=1)
+        options = replace(OPTIONS, order=order, n_queries=1, delivery="stream", warmup=0)
         await _replay(changing_trace, tmp_path / order, options)
         chunks = Run.open(tmp_path / order).chunks().to_pylist()
         kept[order] = sum(c["kept_tokens"] for c in chunks if c["request_id"] == "stream-00000")

@@ -15,6 +15,7 @@ from s2l.replayer.plan import PlanError
 from s2l.replayer.run import Run, RunInfo
 from s2l.replayer.server_monitor import ServerMonitor
 from s2l.replayer.server_watch import ServerWatch
+from s2l.serving_adapter.base import ServingError
 from s2l.serving_adapter.mock.engine import Latencies, MockEngine
 from s2l.serving_adapter.mock.server import MockServer
 from s2l.serving_adapter.openai.adapter import OpenAiAdapter
@@ -63,7 +64,7 @@ async def test_questions_before_the_retrieval_ended(trace: Trace, tmp_path: Path
     info = await _replay(trace, tmp_path / "run", options, realtime=True)
     assert info.counts.planned == info.counts.succeeded == 2 * 2 * 3
     assert [(w.delivery, w.answer_at) for w in info.passes] == [
-        (delivery, point) for point in ("40%", "220ms", None) for delivery in ("wait", "stream")
+        (delivery, point) for point in ("40%", "220ms", None) for delivery in ("stream", "wait")
     ]
     run = Run.open(tmp_path / "run")
     rows = {row["request_id"]: row for row in run.requests().to_pylist()}
@@ -132,7 +133,7 @@ async def test_a_plan_is_told_without_sending_anything(trace: Trace) -> None:
     async with MockServer(engine) as server, OpenAiAdapter(server.url) as adapter:
         options = replace(OPTIONS, n_queries=8, answer_at=("50%", "100%"))
         summary = await Experiment(trace, adapter, options, url=server.url).plan_only()
-    assert summary.passes == ("wait@50%", "stream@50%", "wait", "stream")
+    assert summary.passes == ("stream@50%", "wait@50%", "stream", "wait")
     assert (summary.requests_per_pass, summary.queries, summary.chunks_per_pass) == (8, 4, 24)
     assert summary.context_tokens_per_pass == 8 * (21 + 31 + 41)
     assert summary.output_tokens_per_pass == 32
@@ -170,7 +171,7 @@ async def test_a_live_view_is_told_how_it_goes(trace: Trace, tmp_path: Path) -> 
         assert experiment.progress().planned == 0
         await experiment.run(tmp_path / "run")
     progress = [p for p, _ in seen]
-    assert [p.pass_name for p in progress] == ["wait"] * 10 + ["stream"] * 10
+    assert [p.pass_name for p in progress] == ["stream"] * 10 + ["wait"] * 10
     assert all(p.planned == 10 and 0 <= p.in_flight <= p.started <= 10 for p in progress)
     assert progress[9].started == 10
     assert experiment.progress().succeeded == 10
@@ -206,8 +207,8 @@ async def test_a_stopped_run_names_passes_that_never_began(trace: Trace, tmp_pat
         info = await asyncio.wait_for(experiment.run(tmp_path / "run"), 10)
     rows = Run.open(tmp_path / "run").requests().to_pylist()
     assert info.interrupted
-    assert [w.delivery for w in info.passes] == ["wait"]
-    assert {r["error_type"] for r in rows if r["delivery"] == "stream"} == {"unsent"}
+    assert [w.delivery for w in info.passes] == ["stream"]
+    assert {r["error_type"] for r in rows if r["delivery"] == "wait"} == {"unsent"}
     assert len(rows) == 8
 
 
@@ -223,3 +224,23 @@ async def test_what_the_server_says_of_itself_is_sampled(trace: Trace, tmp_path:
     times = [row["time_us"] for row in rows if row["name"] == "running"]
     assert times == sorted(times)
     assert len(times) >= 6
+
+
+async def test_a_cache_that_cannot_be_emptied_ends_the_run(trace: Trace, tmp_path: Path) -> None:
+    answers = iter([True])
+
+    def reset() -> bool:
+        for answer in answers:
+            return answer
+        raise ServingError("rejected", "/reset_prefix_cache: HTTP 503 busy")
+
+    async with MockServer(MockEngine(FAST)) as server, OpenAiAdapter(server.url) as adapter:
+        watch = ServerWatch(reset_cache=reset)
+        experiment = Experiment(trace, adapter, OPTIONS, url=server.url, server_watch=watch)
+        info = await experiment.run(tmp_path / "run")
+    assert (info.counts.succeeded, info.counts.unsent) == (4, 4)
+    assert info.validity.verdict == "invalid"
+    texts = {f.check: f.text for f in info.validity.findings}
+    assert texts["cache_not_emptied"] == (
+        "wait and what follows was not sent: /reset_prefix_cache: HTTP 503 busy"
+    )

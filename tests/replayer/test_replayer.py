@@ -270,6 +270,62 @@ async def test_a_failed_request_is_tried_again_only_where_that_was_asked_for(kin
     assert (given_up.error_type, given_up.attempt_errors) == (kind, [f"{kind}: busy"])
 
 
+class Refuser(Server):
+    """Refuses the first connection, 50 ms after a piece has begun to wait for it."""
+
+    def start(self, listener: Listener, *, salt: str) -> "Conversation":
+        self.connects = bool(self.salts)
+        conversation = super().start(listener, salt=salt)
+        if not self.connects:
+            refused_us = self.pacer.now_us() + CHUNK_US + 50_000
+            self.pacer.call_at_us(refused_us, lambda: self._refuse(conversation, listener))
+        return conversation
+
+    def _refuse(self, conversation: "Conversation", listener: Listener) -> None:
+        conversation.close()
+        listener.on_failed(ServingError("refused", "nothing listens"))
+
+
+async def test_a_client_that_will_give_up_later_tries_again() -> None:
+    seen: set[str] = set()
+
+    def fails(salt: str) -> ServingError | None:
+        known = salt in seen
+        seen.add(salt)
+        return None if known else ServingError("refused", "nothing listens")
+
+    server = Server(Pacer(VirtualClock()), fails=fails)
+    later = np.array([5 * SECOND_US])
+    (record,), _ = await _replay([0], server, limits=Limits(retries=1), cancel_us=later)
+    assert (record.error_type, record.attempt_us) == (None, [1000, 501_000])
+
+
+@pytest.mark.parametrize("at_us", [200_000, 400_000])
+async def test_a_client_gives_up_in_time_while_it_waits_for_the_next_attempt(at_us: int) -> None:
+    server = Refuser(Pacer(VirtualClock()))
+    (record,), _ = await _replay([0], server, limits=Limits(retries=1), cancel_us=np.array([at_us]))
+    assert (record.error_type, record.end_us) == ("cancelled", 1000 + at_us)
+
+
+async def test_the_wait_between_attempts_is_no_wait_for_a_connection() -> None:
+    limits = Limits(retries=1, connect_timeout_s=0.4)
+    (record,), _ = await _replay([0], Refuser(Pacer(VirtualClock())), limits=limits)
+    assert (record.error_type, record.attempt_us) == (None, [1000, 651_000])
+
+
+async def test_counts_that_no_request_can_have_are_none() -> None:
+    class Boaster(Server):
+        def start(self, listener: Listener, *, salt: str) -> "Conversation":
+            conversation = super().start(listener, salt=salt)
+            listener.on_text("word", 2**40)
+            listener.on_finished(Usage(3_000_000_000, -1, 1), "stop")
+            return conversation
+
+    (record,), _ = await _replay([0], Boaster(Pacer(VirtualClock())))
+    assert record.usage == Usage(None, None, 1)
+    assert record.token_n == [1]
+
+
 async def test_clients_give_up_at_the_moments_that_the_seed_says() -> None:
     n = 400
     dues_us = np.full(n, DUE_US)

@@ -10,7 +10,7 @@ import pytest
 from s2l.replayer.disk_file import DiskFile
 from s2l.replayer.monitor import ClientSample
 from s2l.replayer.record import ChunkSend, QuerySend, RequestRecord
-from s2l.replayer.run import REQUEST_SCHEMA
+from s2l.replayer.run import REQUEST_SCHEMA, RunError
 from s2l.replayer.run_writer import RunNotWritten, RunWriter
 from s2l.replayer.token_fill import fill_output_tokens
 from s2l.serving_adapter.base import Usage
@@ -51,7 +51,7 @@ def _table(path: Path, name: str) -> list[dict[str, object]]:
 def test_rows_are_what_was_put(tmp_path: Path) -> None:
     counted: list[RequestRecord] = []
     writer = RunWriter(tmp_path / "run", on_record=counted.append)
-    sample = ClientSample("stream", 5, 1, 0.5, 1000, 3, 2)
+    sample = ClientSample("stream", None, 5, 1, 0.5, 1000, 3, 2)
     writer.put([_record(n) for n in range(300)], [sample])
     writer.put([_record(300)], [])
     unsent = RequestRecord("stream-00301", QUERY, "stream", 301, 301_000)
@@ -123,6 +123,22 @@ async def test_tokens_that_the_server_did_not_say_are_counted(tmp_path: Path) ->
     assert [row["output_tokens"] for row in rows] == [32, 8, None]
     assert [row["token_source"] for row in rows] == ["usage", "tokenizer", None]
     assert [row["token_us"] for row in rows][1] == silent.token_us
+
+
+async def test_a_table_that_cannot_be_rewritten_stays_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = RunWriter(tmp_path)
+    silent = _record(0)
+    silent.usage = None
+    writer.put([silent], [])
+    writer.finish([], [])
+    before = _table(tmp_path, "requests.parquet")
+    _Disk(monkeypatch, 0)
+    with pytest.raises(RunError, match="cannot be rewritten: No space left on device"):
+        await fill_output_tokens(tmp_path, _Words())  # type: ignore[arg-type]
+    assert _table(tmp_path, "requests.parquet") == before
+    assert not list(tmp_path.glob("*.tmp"))
 
 
 class _Disk:

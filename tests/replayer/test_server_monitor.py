@@ -155,7 +155,7 @@ def test_samples_from_start_to_stop(server: Server) -> None:
     first = len(monitor.samples)
     assert first >= 3
     server.page = b"vllm:num_requests_running 9\n"
-    monitor.start(now_us, "stream")
+    monitor.start(now_us, "stream", "50%")
     server.wait_for(len(server.asked) + 1)
     monitor.stop()
     assert set(server.asked) == {("GET", "/metrics", "Bearer key-1")}
@@ -173,6 +173,7 @@ def test_samples_from_start_to_stop(server: Server) -> None:
         "time_us": times[-1],
         "name": "running",
         "value": 9.0,
+        "answer_at": "50%",
     }
 
 

@@ -102,10 +102,29 @@ def test_slow_answers_allow_for_lag_of_one_percent() -> None:
     assert _verdict(slow).verdict == "degraded"
 
 
+def test_long_answers_of_one_delivery_allow_for_no_lag_in_the_other() -> None:
+    waiting = [_record(n, delivery="wait", ttft_us=60_000_000) for n in range(10)]
+    streamed = [_record(n, chunk_lag_us=290_000, ttft_us=50_000) for n in range(10)]
+    validity = _verdict([*waiting, *streamed])
+    assert _checks(validity) == {"chunk_lag_s": "invalid"}
+    assert validity.findings[0].text == "stream: chunk_lag_s p99 is 290.0 ms (limit 50.0 ms)"
+
+
 @pytest.mark.parametrize(("failed", "severity"), [(1, None), (2, "degraded"), (11, "invalid")])
 def test_failure_limits(failed: int, severity: str | None) -> None:
     records = [_record(n, error_type="timeout" if n < failed else None) for n in range(100)]
     assert _checks(_verdict(records)).get("failures") == severity
+
+
+def test_failures_are_a_share_of_their_own_pass() -> None:
+    records = [
+        _record(n, delivery=d, error_type="timeout" if d == "stream" and n < 19 else None)
+        for d in ("wait", "stream")
+        for n in range(100)
+    ]
+    validity = _verdict(records)
+    assert _checks(validity) == {"failures": "invalid"}
+    assert validity.findings[0].text == "stream: 19 of 100 requests failed (19 timeout)"
 
 
 def test_unsent_requests_are_said() -> None:
@@ -115,11 +134,11 @@ def test_unsent_requests_are_said() -> None:
 
 
 def test_a_busy_client_is_said() -> None:
-    lag = [ClientSample("wait", n * 50_000, 6_000, 0.0, 0) for n in range(10)]
+    lag = [ClientSample("wait", None, n * 50_000, 6_000, 0.0, 0) for n in range(10)]
     assert _checks(_verdict([_record()], lag)) == {"event_loop": "degraded"}
-    busy = [ClientSample("wait", n * 50_000, 0, n * 0.045, 0) for n in range(10)]
+    busy = [ClientSample("wait", None, n * 50_000, 0, n * 0.045, 0) for n in range(10)]
     assert _checks(_verdict([_record()], busy)) == {"client_cpu": "degraded"}
-    idle = [ClientSample("wait", n * 50_000, 0, n * 0.035, 0) for n in range(10)]
+    idle = [ClientSample("wait", None, n * 50_000, 0, n * 0.035, 0) for n in range(10)]
     assert _checks(_verdict([_record()], idle)) == {}
 
 
@@ -151,6 +170,8 @@ def test_what_the_protocol_lets_wait_is_no_lag_of_the_client() -> None:
 def test_caches_that_cannot_be_told_apart_are_said() -> None:
     unknown = [_record(delivery=d, usage=Usage(100, None, 5)) for d in ("wait", "stream")]
     shared = Circumstances(caches_separate=False)
+    told = [_record(delivery="wait"), _record(usage=Usage(100, 90, 5))]
+    assert _checks(_verdict(told, known=shared)) == {"warm_cache": "degraded"}
     assert _checks(_verdict(unknown, known=shared)) == {"warm_cache": "degraded"}
     assert _checks(_verdict(unknown[:1], known=shared)) == {}
 
@@ -181,6 +202,26 @@ def test_counts_add_up() -> None:
     counts = count(_tallies([_record(n, error_type=kind) for n, kind in enumerate(kinds)]))
     assert (counts.planned, counts.sent, counts.succeeded, counts.unsent) == (5, 4, 1, 1)
     assert counts.failed == {"refused": 1, "timeout": 2}
+
+
+def test_a_request_that_is_in_no_table_is_said() -> None:
+    (tally,) = _tallies([_record(0), _record(1), _record(2, error_type="unsent")])
+    tally.left_out = 1
+    assert judge([tally], [], APART).verdict == "degraded"
+    tally.planned += 1  # one that was started, and that nobody has handed on
+    checks = _checks(judge([tally], [], APART))
+    assert checks == {"counts": "invalid", "unsent": "degraded"}
+
+
+def test_time_between_passes_is_no_use_of_the_client() -> None:
+    """Of each of two passes 1 s at a tenth of a core; the encoding between them takes all of it."""
+    first = [ClientSample("stream", "25%", n * 500_000, 0, n * 0.05, 0) for n in range(3)]
+    second = [
+        ClientSample("stream", "50%", 2_000_000 + n * 500_000, 0, 1.1 + n * 0.05, 0)
+        for n in range(3)
+    ]
+    client = _client([*first, *second])
+    assert client.cpu_share == pytest.approx(0.1)
 
 
 def test_clients_that_gave_up_as_asked_are_no_failures() -> None:

@@ -30,8 +30,7 @@ AT = Progress(
     in_flight=10,
     succeeded=118,
     failed={"timeout": 2},
-    offered_qps=65.0,
-    achieved_qps=60.0,
+    due=130,
     lag_p99_s=0.0004,
     ttft_s={"wait": (0.9, 1.2), "stream": (0.052, 0.0611)},
     eta_s=3.0,
@@ -70,9 +69,9 @@ def test_rates_are_those_of_the_last_seconds() -> None:
 
 def test_once_all_were_offered_the_offered_rate_is_zero() -> None:
     rates = RecentRates()
-    rates.of(10.0, 0.1 * 3, 3)
-    rates.of(11.0, 0.1 * 3, 3)
-    assert rates.of(21.0, 0.3, 3) == (0.0, 0.0)  # 0.1 * 3 is a little more
+    rates.of(10.0, 3, 3)
+    rates.of(11.0, 3, 3)
+    assert rates.of(21.0, 3, 3) == (0.0, 0.0)
 
 
 def test_time_left_beyond_the_schedule_is_at_the_pace_so_far() -> None:

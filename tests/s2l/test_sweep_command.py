@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
 
 from s2l.cli import run as s2l_here
 from s2l.exits import INTERRUPTED, USAGE
@@ -79,11 +81,11 @@ def test_a_sweep_is_not_written_over(tmp_path: Path, capfd: pytest.CaptureFixtur
 
 
 def test_a_list_of_rates(  # type: ignore[no-untyped-def]
-    s2l, trace: Path, start_mock: StartMock, tmp_path: Path
+    here, trace: Path, start_mock: StartMock, tmp_path: Path
 ) -> None:
     url = start_mock("--ttft-ms", "20", "--tpot-ms", "1")
     options = ("--qps", "20,40", "--slo", "ttft_s:p50<10s,tpot_s:p50<100us", *SHORT)
-    result = s2l("sweep", trace, "--target", url, *options, "--min-requests", "10", "--json")
+    result = here("sweep", trace, "--target", url, *options, "--min-requests", "10", "--json")
     assert result.code == 0, result.err
     (folder,) = (tmp_path / "runs").iterdir()
     sweep = sweep_in(folder)
@@ -105,13 +107,13 @@ def test_a_list_of_rates(  # type: ignore[no-untyped-def]
 
 
 def test_a_search_finds_what_the_server_manages(  # type: ignore[no-untyped-def]
-    s2l, trace: Path, start_mock: StartMock, tmp_path: Path
+    here, trace: Path, start_mock: StartMock, tmp_path: Path
 ) -> None:
     """One request at a time of 20 ms and 20 tokens of 1 ms: 25 requests a second at the most."""
     url = start_mock("--ttft-ms", "20", "--tpot-ms", "1", "--max-concurrency", "1")
     options = ("--slo", "ttft_s:p50<5s", "--first-qps", "20", "--resolution", "1", *SHORT)
     options += ("--min-requests", "30", "--delivery", "wait", "--max-tokens", "20")
-    result = s2l("sweep", trace, "--target", url, *options, "--out", "found")
+    result = here("sweep", trace, "--target", url, *options, "--out", "found")
     assert result.code == 0, result.err
     sweep = sweep_in(tmp_path / "found")
     met = {point["rate_qps"]: point["meets"]["wait"] for point in sweep["points"]}
@@ -123,12 +125,12 @@ def test_a_search_finds_what_the_server_manages(  # type: ignore[no-untyped-def]
 
 
 def test_it_ends_at_saturation(  # type: ignore[no-untyped-def]
-    s2l, trace: Path, start_mock: StartMock, tmp_path: Path
+    here, trace: Path, start_mock: StartMock, tmp_path: Path
 ) -> None:
     """150 requests in 1.5 s, which the server needs 6 s for."""
     url = start_mock("--ttft-ms", "20", "--tpot-ms", "1", "--max-concurrency", "1")
     options = ("--qps", "100,200,400", "--delivery", "wait", "--max-tokens", "20", *SHORT)
-    result = s2l("sweep", trace, "--target", url, *options, "--min-requests", "150")
+    result = here("sweep", trace, "--target", url, *options, "--min-requests", "150")
     assert result.code == 0, result.err
     (folder,) = (tmp_path / "runs").iterdir()
     sweep = sweep_in(folder)
@@ -139,12 +141,15 @@ def test_it_ends_at_saturation(  # type: ignore[no-untyped-def]
 
 
 def test_an_interrupted_sweep_goes_on(  # type: ignore[no-untyped-def]
-    s2l, program: str, trace: Path, start_mock: StartMock, tmp_path: Path
+    here, program: str, trace: Path, start_mock: StartMock, tmp_path: Path
 ) -> None:
     folder = tmp_path / "sweep"
     url = start_mock("--ttft-ms", "5", "--tpot-ms", "1")
     command = [program, "sweep", str(trace), "--target", url, "--qps", "50,20", *SHORT]
     command += ["--min-requests", "20", "--min-time", "1s"]
+    # Options that JSON has no form for.
+    Tokenizer(WordLevel({"[UNK]": 0}, unk_token="[UNK]")).save(str(tmp_path / "tokenizer.json"))
+    command += ["--tokenizer", str(tmp_path), "--arrivals", "gamma", "--burstiness", "inf"]
     with subprocess.Popen(
         [*command, "--out", str(folder)], stderr=subprocess.PIPE, text=True
     ) as process:
@@ -158,10 +163,10 @@ def test_an_interrupted_sweep_goes_on(  # type: ignore[no-untyped-def]
     assert [point["rate_qps"] for point in sweep_in(folder)["points"]] == [20]
     first = (folder / "qps-20" / "run.json").read_bytes()
     assert "interrupted" in rest
-    result = s2l("sweep", "--resume", folder, "--json")
+    result = here("sweep", "--resume", folder, "--json")
     assert result.code == 0, result.err
     assert [point["rate_qps"] for point in result.json()["points"]] == [20, 50]
     assert (folder / "qps-20" / "run.json").read_bytes() == first
     assert result.json()["ended"] == "all rates were replayed"
-    again = s2l("sweep", "--resume", folder, "--json")
+    again = here("sweep", "--resume", folder, "--json")
     assert again.json() == result.json()

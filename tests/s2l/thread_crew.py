@@ -25,7 +25,7 @@ class ThreadCrew:
         with ThreadPoolExecutor(self._workers) as threads:
             self.objects = list(threads.map(lambda _: kind(*args), range(self._workers)))
 
-    def call(self, worker: int, method: str, *args: Any) -> Any:
+    def call(self, worker: int, method: str, *args: Any, within_s: float | None = None) -> Any:
         if worker in self._lost:
             raise WorkerLost(f"{self.name(worker)} died")
         self.calls.append((worker, method))

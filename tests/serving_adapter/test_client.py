@@ -52,9 +52,6 @@ class Told:
     def on_text(self, text: str, tokens: int | None, *, reasoning: bool = False) -> None:
         self._note("text", text, tokens)
 
-    def on_attempt_failed(self, error: ServingError) -> None:
-        self._note("attempt_failed", error)
-
     def on_finished(self, usage: Usage, finish_reason: str) -> None:
         self.ended = True
         self._note("finished", usage, finish_reason)

@@ -42,7 +42,7 @@ class Heard:
 
     def __init__(self) -> None:
         self._events: asyncio.Queue[int | str | Finished | ServingError] = asyncio.Queue()
-        self.on_sent = self.on_attempt_failed = lambda _: None
+        self.on_sent = lambda _: None
         self.on_asked = lambda: None
 
     def on_prefilled(self, index: int, tokens: int) -> None:

@@ -214,9 +214,6 @@ class Heard:
         self.times_s.setdefault("text", monotonic())
         self.calls.append(("reasoning" if reasoning else "text", text, tokens))
 
-    def on_attempt_failed(self, error: ServingError) -> None:
-        self.calls.append(("attempt_failed", error.error_type, error.retry_after_s))
-
     def on_finished(self, usage: Usage, finish_reason: str) -> None:
         assert not self.over.is_set()
         self.usage = usage

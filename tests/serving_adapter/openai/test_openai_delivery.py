@@ -244,32 +244,12 @@ async def test_a_question_in_the_middle_of_the_retrieval_has_the_context_so_far(
 async def test_a_warm_up_that_fails_fails_the_request() -> None:
     prompt = prompt_of(chunk(A), chunk(B))
     refused = [status_answer(400, body=b'"too long"')]
-    async with scripted(refused) as server, probed(server.url, retries=2) as adapter:
+    async with scripted(refused) as server, probed(server.url) as adapter:
         heard = Heard()
         adapter.prepare(prompt).start(heard, salt="s").send_chunk(0)
         await end(heard)
     assert heard.calls == [("sent", 0), ("failed", "rejected")]
     assert str(heard.error) == "early prefill: HTTP 400: too long"
-
-
-async def test_a_warm_up_is_tried_again_where_retries_are_asked_for() -> None:
-    prompt = prompt_of(chunk(A))
-    busy = [status_answer(429, "Retry-After: 0.01")]
-    async with (
-        scripted(busy, [warmed(20)], ANSWER) as server,
-        probed(server.url, retries=1) as adapter,
-    ):
-        heard = Heard()
-        session = adapter.prepare(prompt).start(heard, salt="s")
-        session.send_chunk(0)
-        await until(lambda: heard.of("prefilled"))
-        session.ask()
-        await end(heard)
-    assert heard.of("attempt_failed", "prefilled", "finished") == [
-        ("attempt_failed", "rate_limited", 0.01),
-        ("prefilled", 0, 20),
-        ("finished", "stop"),
-    ]
 
 
 async def test_closing_in_the_middle_of_a_warm_up_cancels_it() -> None:

@@ -1,4 +1,4 @@
-"""The event loop that a replay runs on."""
+"""The event loop that keeps time best: a replay and the mock run on it."""
 
 import asyncio
 from collections.abc import Coroutine
