@@ -13,6 +13,7 @@ from s2l.collecting.crawl_capture import crawl_into, crawl_on
 from s2l.collecting.crawl_options import DEMO, CrawlOptions
 from s2l.collecting.run import Outcome
 from s2l.collecting.shipped import LICENCE_DEMO, shipped_questions
+from s2l.collectors.failure import PRIVATE_ADDRESS
 from s2l.collectors.page_reader import BrowserMode
 from s2l.collectors.searching.registry import SEARCH_PROVIDERS
 from s2l.exits import FAILED, INTERRUPTED
@@ -31,7 +32,7 @@ _COUNT: Final = click.IntRange(1)
 _NUMBER: Final = click.FloatRange(0)
 
 
-@click.command()
+@click.command(short_help="Search and crawl; each page is an arrival.")
 @click.option("--queries", "questions", type=_PATH, help="JSONL of questions.")
 @click.option("-n", "n_queries", type=_COUNT, help="Only the first N questions.")
 @click.option(
@@ -183,6 +184,8 @@ def say_what_was_collected(path: Path) -> int:
             f"median gap between arrivals {info.gap_median_s:.2f} s, "
             f"median retrieval {info.duration_median_s:.1f} s"
         )
+    if PRIVATE_ADDRESS in info.failures:
+        say("private addresses are fetched from with --allow-private or --own-site")
     if info.documents == 0:
         say("nothing was fetched; see the failures with: s2l dataset info")
         return FAILED

@@ -14,6 +14,7 @@ from s2l.reports.comparison.markdown import markdown
 from s2l.reports.comparison.side import Side
 from s2l.reports.comparison.terminal import print_comparisons
 from s2l.reports.slo import Slo, SloError, parse_request_slos
+from s2l.writing import writing
 
 
 class _Tolerance(click.ParamType[float]):
@@ -83,7 +84,8 @@ def compare(
     if html:
         from s2l.reports.comparison.html import write_comparison
 
-        write_comparison(compared, results, html)
+        with writing(html):
+            write_comparison(compared, results, html)
         say(f"page: {html}")
     if as_json:
         click.echo(comparison_json(compared, results))

@@ -11,6 +11,7 @@ from s2l.exits import FAILED
 from s2l.named_trace import named_trace, opened_trace
 from s2l.progress import say
 from s2l.workloads.info import describe
+from s2l.workloads.manifest import MANIFEST
 from s2l.workloads.trace_writer import recover as recover_trace
 from s2l.workloads.validation import validate as validate_trace
 
@@ -98,9 +99,10 @@ def validate(trace: str | None, as_json: bool) -> int:
 @click.argument("trace", type=click.Path(path_type=Path))
 def recover(trace: Path) -> None:
     """Finish a capture that was interrupted, with all that had reached the disk."""
+    said = "was finished and holds" if (trace / MANIFEST).is_file() else "recovered"
     counts = recover_trace(trace).counts
     say(
-        f"{trace}: recovered {counts.arrivals} arrivals of {counts.queries} queries, "
+        f"{trace}: {said} {counts.arrivals} arrivals of {counts.queries} queries, "
         f"{counts.incomplete_queries} of them not finished"
     )
 
@@ -109,5 +111,5 @@ def _shown(value: object) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{n} {key}" for key, n in value.items()) or "none"
     if isinstance(value, float):
-        return f"{value:.3f}"
+        return f"{value:.3f}" if value >= 0.1 else f"{value:.3g}"
     return "n/a" if value is None else str(value)

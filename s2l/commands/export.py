@@ -9,6 +9,7 @@ from s2l.folders import RUNS, newest
 from s2l.progress import say
 from s2l.replayer.run import Run
 from s2l.reports.units import counted
+from s2l.writing import writing
 
 _ENDINGS: Final = {"markdown": "md"}
 _TABLES: Final = ("parquet", "csv", "json", "markdown")
@@ -41,7 +42,8 @@ def _table(runs: tuple[Path, ...], kind: str, figure: str | None, out: Path | No
     if figure or len(runs) > 1:
         raise click.UsageError(f"--format {kind} takes one run and no --figure")
     target = out or runs[0] / f"metrics.{_ENDINGS.get(kind, kind)}"
-    written = export_table(Run.open(runs[0]), kind, target)
+    with writing(target):
+        written = export_table(Run.open(runs[0]), kind, target)
     say(f"{target}: {counted(written, 'request')}")
 
 
@@ -53,7 +55,8 @@ def _picture(runs: tuple[Path, ...], kind: str, figure: str | None, out: Path | 
     target = out or runs[0] / f"{name}.{kind}"
     if target.suffix != f".{kind}":
         raise click.UsageError(f"--out {target} does not end with .{kind}")
-    write_figure(name, opened, target)
+    with writing(target):
+        write_figure(name, opened, target)
     say(f"figure: {target}")
 
 

@@ -18,6 +18,7 @@ from s2l.reports.site.build import (
 from s2l.reports.site.index import SITE_FILE, SiteIndex
 from s2l.reports.units import counted
 from s2l.workloads.sharing.spaces import README, SpaceSite, add_to_space, space_address
+from s2l.writing import writing
 
 
 @click.command()
@@ -65,7 +66,7 @@ def _pages_choice(place: Path) -> str:
 
 
 def _build(runs: Sequence[Run], place: Path, title: str | None, url: str | None) -> SiteIndex:
-    with bar("reports", len(runs)) as shown:
+    with bar("reports", len(runs)) as shown, writing(place):
         return build_site(runs, place, title=title, url=url, on_run=shown.advance)
 
 

@@ -13,6 +13,7 @@ from s2l.reports.slo import Slo, SloError, parse_slos
 from s2l.reports.summary import Summary, summary_json
 from s2l.reports.sweep import is_sweep, sweep_runs
 from s2l.reports.terminal import print_rates, print_summary
+from s2l.writing import writing
 
 REPORT = "report.html"
 
@@ -22,7 +23,8 @@ def report_on(
 ) -> tuple[Summary, Path]:
     """Summarise a run and write its report; where it went."""
     target = out or path / REPORT
-    summary, *_ = write_html(Run.open(path), target, slos)
+    with writing(target):
+        summary, *_ = write_html(Run.open(path), target, slos)
     return summary, target
 
 
@@ -30,7 +32,8 @@ def report_on_all(
     runs: Sequence[Run], target: Path, slos: Sequence[Slo] | None = None
 ) -> list[Summary]:
     """Write one page of several runs, by their offered rates first."""
-    return write_html(runs, target, slos)
+    with writing(target):
+        return write_html(runs, target, slos)
 
 
 def report_on_sweep(
@@ -39,7 +42,8 @@ def report_on_sweep(
     """Write the page of a sweep, and the one of each of its runs; where the first went."""
     runs, target = sweep_runs(path), out or path / REPORT
     pages = [run.path / REPORT for run in runs]
-    return write_sweep(runs, target, pages, slos), target
+    with writing(target):
+        return write_sweep(runs, target, pages, slos), target
 
 
 def _print_rates(runs: Sequence[Run], summaries: Sequence[Summary]) -> None:

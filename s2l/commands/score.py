@@ -75,7 +75,8 @@ def _check_url(url: str) -> None:
 
 
 def _similarity(run: Run, model: str | None) -> None:
-    from s2l.collectors.ann.embedder import PACKAGED, SentenceEmbedder
+    from s2l.collectors.ann.embedder import SentenceEmbedder
+    from s2l.collectors.ann.model_source import PACKAGED
 
     requests, references = light_requests(run), references_of(run.queries())
     say("embedding answers and references")

@@ -2,7 +2,7 @@
 
 import click
 
-from s2l.collectors.demo_site.process import DemoSite
+from s2l.collectors.demo_site.process import DemoSite, DemoSiteError
 from s2l.foreground import run_until_interrupted
 from s2l.parameters import POSITIVE
 from s2l.progress import say
@@ -24,4 +24,9 @@ def site(port: int, speed: float, seed: int, failure_rate: float) -> int:
             say(f"demo site: {demo_site.url}  search: {demo_site.search_url}  (Ctrl-C stops it)")
             await demo_site.wait()
 
-    return run_until_interrupted(serve())
+    try:
+        return run_until_interrupted(serve())
+    except DemoSiteError as error:
+        if "in use" not in str(error):
+            raise
+        raise click.ClickException(f"{error}; --port 0 takes a free one") from None

@@ -1,0 +1,111 @@
+"""What commands say to a person: where, what, and what to do."""
+
+import io
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from s2l.exits import FAILED, USAGE
+from s2l.replaying.live_pass import PassMoment
+from s2l.replaying.live_text import picture
+
+
+@pytest.fixture(scope="module")
+def a_run(crawled: Path, mock_url: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A short run."""
+    path = tmp_path_factory.mktemp("runs") / "a"
+    timing = ("--qps", "40", "--time-scale", "0.02", "--max-tokens", "2", "--no-calibrate")
+    command = [
+        sys.executable,
+        "-m",
+        "s2l",
+        "replay",
+        crawled,
+        "--target",
+        mock_url,
+        *timing,
+        "--out",
+        path,
+    ]
+    subprocess.run(command, check=True, timeout=120, capture_output=True)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("command", "file"),
+    [
+        (("report", "a"), "a/report.html"),
+        (("export", "a", "--format", "csv", "--out", "a.csv"), "a.csv"),
+        (("publish", "a", "--to", "site"), "site"),
+    ],
+)
+def test_a_full_disk_is_told_with_the_file(
+    s2l: Any, a_run: Path, tmp_path: Path, command: tuple[str, ...], file: str
+) -> None:
+    shutil.copytree(a_run, tmp_path / "a")
+    result = s2l(*command, limit_bytes=100)
+    assert result.code == FAILED
+    assert result.message.startswith(f"s2l: {file}")
+    assert result.message.endswith(": File too large")
+
+
+def test_recovering_what_was_finished_says_so(here: Any, crawled: Path, tmp_path: Path) -> None:
+    shutil.copytree(crawled, tmp_path / "copy")
+    result = here("dataset", "recover", "copy")
+    assert result.code == 0
+    assert "was finished and holds" in result.err
+
+
+def test_a_taken_port_of_the_site_says_how_to_get_another(s2l: Any) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        result = s2l("site", "--port", str(taken.getsockname()[1]))
+    assert result.code == FAILED
+    assert result.message.endswith("--port 0 takes a free one")
+
+
+def test_private_addresses_name_the_option_that_allows_them(here: Any, tmp_path: Path) -> None:
+    (tmp_path / "q.jsonl").write_text('{"query": "a?", "urls": ["http://127.0.0.1:1/"]}\n')
+    result = here("collect", "crawl", "--queries", "q.jsonl", "--search", "urls")
+    assert result.code == FAILED
+    assert "--allow-private or --own-site" in result.err
+
+
+def test_help_of_the_captures_is_not_cut_off(here: Any) -> None:
+    commands = here("collect", "--help").out.partition("Commands:")[2]
+    assert "crawl" in commands
+    assert "..." not in commands
+
+
+def test_a_constant_time_to_first_token_takes_no_other_times(here: Any) -> None:
+    result = here("mock", "--ttft-ms", "5", "--overhead-ms", "3")
+    assert result.code == USAGE
+    assert "leave out --overhead-ms" in result.message
+
+
+@pytest.mark.parametrize("width", [60, 80, 140])
+def test_a_narrow_terminal_shows_all_of_a_replay(width: int) -> None:
+    now = PassMoment(
+        name="stream",
+        planned=200,
+        ended=120,
+        in_flight=10,
+        failed={"timeout": 2},
+        elapsed_s=2.0,
+        offered_qps=65.0,
+        achieved_qps=60.0,
+        ttft_p50_s=0.052,
+        ttft_p95_s=0.0611,
+        lag_p99_s=0.0004,
+        left_s=3.0,
+    )
+    console = Console(width=width, file=io.StringIO(), color_system=None)
+    console.print(picture([now], console))
+    shown = " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
+    for part in ("stream", "120/200", "60.0", "65.0", "52.0 ms", "61.1 ms", "timeout 2", "3 s"):
+        assert part in shown
