@@ -27,7 +27,7 @@ from s2l.replayer.run_end import Beginning, Course, end_run
 from s2l.replayer.run_writer import RunWriter
 from s2l.replayer.sender import LocalSenders, Sender, Senders
 from s2l.replayer.server_watch import ServerWatch
-from s2l.replayer.validity import INVALID
+from s2l.replayer.validity import INVALID, NOTE
 from s2l.replayer.warmup import warm_up
 from s2l.serving_adapter.base import ServerInfo, ServingAdapter, ServingError
 from s2l.workloads.trace import Trace
@@ -85,6 +85,9 @@ class Experiment:
             RunNotWritten: the disk did not take it.
         """
         server, plan, passes = await self._prepared()
+        if not any(query.context.chunks for query in plan.queries):
+            text = "no query of this trace has any context: there is nothing to stream"
+            self._remarks.append(Finding(check="no_context", severity=NOTE, text=text))
         begun = await self._warmed_up(server, plan, passes)
         self._ledger = ledger = Ledger(passes)
         self._pacer = pacer = Pacer(self.clock)
@@ -141,7 +144,11 @@ class Experiment:
 
     def progress(self) -> Progress:
         """How it goes; may be asked by any thread at any time."""
-        return progress_of(self._stage, self._pacer, self._ledger, self._current)
+        options = self.options
+        open_ended = options.concurrency is not None and options.duration_s is not None
+        return progress_of(
+            self._stage, self._pacer, self._ledger, self._current, open_ended=open_ended
+        )
 
     def validity(self) -> Validity:
         """The verdict so far; may be asked by any thread at any time."""
@@ -190,8 +197,9 @@ class Experiment:
         options, dues_us = self.options, plan.dues_us() - plan.starts_us
         cancel_us = cancel_moments_us(len(dues_us), options.cancel_fraction, options.seed, dues_us)
         for todo in passes:
-            self._say(f"encoding the requests of {todo.name}")
-            await senders.prepare(plan, todo.delivery, todo.answer_at)
+            if not self._draining:
+                self._say(f"encoding the requests of {todo.name}")
+                await senders.prepare(plan, todo.delivery, todo.answer_at)
             if self._draining:
                 return
             try:

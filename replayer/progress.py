@@ -16,13 +16,14 @@ RECENT: Final = 5000
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A moment of a run. ``due`` requests of the pass were to be started by now. Of ``ttft_s``,
+    """A moment of a run. ``planned`` is None where only a pass's end says how many requests it has.
+    ``due`` requests of the pass were to be started by now. Of ``ttft_s``,
     (p50, p95) by pass, NaN where there is none yet."""
 
     stage: str
     pass_name: str
     elapsed_s: float
-    planned: int
+    planned: int | None
     started: int
     in_flight: int
     succeeded: int
@@ -50,9 +51,15 @@ def lag_so_far_s(tally: PassTally) -> float:
 
 
 def progress_of(
-    stage: str, pacer: Pacer | None, ledger: Ledger | None, current: Sender | None
+    stage: str,
+    pacer: Pacer | None,
+    ledger: Ledger | None,
+    current: Sender | None,
+    *,
+    open_ended: bool,
 ) -> Progress:
-    """A moment of a run; any of its parts may not be there yet."""
+    """A moment of a run; any of its parts may not be there yet. ``open_ended``: its passes end
+    after some time, and not after so many requests."""
     if ledger is None or current is None or pacer is None:
         return Progress(stage, "", 0.0, 0, 0, 0, 0)
     tally, starts_us = ledger.of(current.todo), current.todo.starts_us
@@ -63,7 +70,7 @@ def progress_of(
         stage=stage,
         pass_name=current.todo.name,
         elapsed_s=elapsed_us / 1e6,
-        planned=tally.planned,
+        planned=None if open_ended else tally.planned,
         started=current.started,
         in_flight=current.in_flight,
         succeeded=tally.succeeded,

@@ -5,6 +5,7 @@ for the verdict, and writes them, so that a run of any length takes little memor
 """
 
 import errno
+import fcntl
 import os
 import queue
 import sys
@@ -80,13 +81,15 @@ class RunWriter:
         self._queue: queue.SimpleQueue[_Finished | None] = queue.SimpleQueue()
         self._pending: list[RequestRecord] = []
         self._reserve = path / ".reserve"
+        self._held = -1
         try:
             path.mkdir(parents=True, exist_ok=True)
-            _reserve(self._reserve)
+            self._held = _reserve(self._reserve)
             self._requests = TableWriter(path / "requests.parquet", REQUEST_SCHEMA, self._make_room)
             self._chunks = TableWriter(path / "chunks.parquet", CHUNK_SCHEMA, self._make_room)
             self._client = TableWriter(path / "client.parquet", CLIENT_SCHEMA, self._make_room)
         except OSError as error:
+            self._give_up_reserve()
             raise self._not_written(error) from error
         self._thread = threading.Thread(target=self._work, name="s2l-run-writer", daemon=True)
         self._switch_s = sys.getswitchinterval()
@@ -130,7 +133,7 @@ class RunWriter:
         """Write ``run.json``: from then on it is a run. Raises RunNotWritten."""
         try:
             data = msgspec.json.format(msgspec.json.encode(info), indent=2)
-            self._reserve.unlink(missing_ok=True)
+            self._give_up_reserve()
             with durable_file(self.path / "run.json") as file:
                 file.write(data)
         except OSError as error:
@@ -179,19 +182,37 @@ class RunWriter:
     def _make_room(self, error: OSError) -> bool:
         if error.errno not in _FULL or not self._reserve.exists():
             return False
-        self._reserve.unlink()
+        self._give_up_reserve()
         self.disk_full = error.strerror or str(error)
         self._on_disk_full()
         return True
+
+    def _give_up_reserve(self) -> None:
+        """Its room is free only once it is neither named nor open."""
+        held, self._held = self._held, -1
+        if held >= 0:
+            self._reserve.unlink(missing_ok=True)
+            os.close(held)
 
     def _not_written(self, error: OSError) -> RunNotWritten:
         return RunNotWritten(f"{self.path}: cannot write the run: {error.strerror or error}")
 
 
-def _reserve(path: Path) -> None:
-    """Take room on the disk. Raises OSError where there is none."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+def _reserve(path: Path) -> int:
+    """Take room on the disk, and the folder for this process as long as the descriptor is open.
+
+    Raises:
+        OSError: there is no room, or another process writes there.
+    """
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
     try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.posix_fallocate(descriptor, 0, RESERVE_BYTES)
-    finally:
+    except BlockingIOError:
         os.close(descriptor)
+        raise OSError(errno.EBUSY, "another replay writes its run there") from None
+    except OSError:
+        os.close(descriptor)
+        path.unlink()
+        raise
+    return descriptor

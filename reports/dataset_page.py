@@ -7,6 +7,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
+from s2l.workloads.durable import write_durably
 from s2l.reports import palette
 from s2l.reports.chart_style import Spec
 from s2l.reports.dataset_chart import distribution_chart
@@ -43,7 +44,7 @@ def write_dataset_page(found: Sequence[DatasetStats], path: Path) -> None:
     """
     if not found:
         raise ValueError("a page needs at least one dataset")
-    path.write_text(render_datasets(found), encoding="utf-8", newline="\n")
+    write_durably(path, render_datasets(found).encode())
 
 
 def render_datasets(found: Sequence[DatasetStats]) -> str:

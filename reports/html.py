@@ -18,6 +18,7 @@ from s2l.reports.standalone import policy, template, template_file, vega_bundle
 from s2l.reports.summary import Summary
 from s2l.reports.sweep import rate_series
 from s2l.reports.sweep_chart import sweep_figures
+from s2l.workloads.durable import write_durably
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,7 @@ def render(views: Sequence[RunView]) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8", newline="\n")
+    write_durably(path, text.encode())
 
 
 def _rendered(views: Sequence[RunView], overview: Overview | None, briefs: Sequence[Brief]) -> str:

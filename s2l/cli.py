@@ -62,6 +62,9 @@ def run(arguments: list[str]) -> int:
     try:
         result = program.main(arguments, prog_name="s2l", standalone_mode=False)
         return result if isinstance(result, int) else 0
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return USAGE
     except click.UsageError as error:
         hint = f" (see {error.ctx.command_path} --help)" if error.ctx else ""
         return _say(f"{error.format_message()}{hint}", USAGE)

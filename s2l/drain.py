@@ -32,6 +32,31 @@ def interrupts(first: Callable[[], None], again: Callable[[], None]) -> Iterator
 
 
 @contextmanager
+def interrupt_deferred(until: str) -> Iterator[None]:
+    """Let Ctrl-C wait for the end of this block, which must not be torn apart; once more does not.
+
+    Raises:
+        KeyboardInterrupt: at the end of the block, where Ctrl-C came in it.
+    """
+    came = False
+
+    def note(*_: object) -> None:
+        nonlocal came
+        if came:
+            raise KeyboardInterrupt
+        came = True
+        say(f"stopping as soon as {until}")
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if came:
+        raise KeyboardInterrupt
+
+
+@contextmanager
 def drained_on_interrupt(what: str) -> Iterator[asyncio.Event]:
     """An event that is set by the first Ctrl-C (or SIGTERM); the second cancels this task."""
     task, stop = asyncio.current_task(), asyncio.Event()

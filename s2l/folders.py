@@ -1,6 +1,9 @@
 """Where traces and runs are written by default, and which is the newest."""
 
+from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
+from itertools import count
 from pathlib import Path
 
 import click
@@ -10,10 +13,30 @@ RUNS = Path("runs")
 
 
 def new_folder(parent: Path, kind: str) -> Path:
-    """A folder that is not there yet: ``<kind>-<UTC time>``, with a number when one is."""
+    """A new folder of this command alone: ``<kind>-<UTC time>``, with a number when there is one.
+
+    It goes again with the command, if nothing came into it.
+
+    Raises:
+        OSError: it cannot be made.
+    """
     stem = f"{kind}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
-    candidates = (parent / (stem if n == 0 else f"{stem}-{n}") for n in range(1000))
-    return next(path for path in candidates if not path.exists())
+    parent.mkdir(parents=True, exist_ok=True)
+    for n in count():
+        path = parent / (stem if n == 0 else f"{stem}-{n}")
+        with suppress(FileExistsError):
+            path.mkdir()
+            break
+    context = click.get_current_context(silent=True)
+    if context is not None:
+        context.call_on_close(partial(_remove_empty, path, parent))
+    return path
+
+
+def _remove_empty(*folders: Path) -> None:
+    for folder in folders:
+        with suppress(OSError):  # something is in it, or it has gone already
+            folder.rmdir()
 
 
 def newest(parent: Path, marker: str, *, kind: str, how: str) -> Path:

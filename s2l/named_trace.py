@@ -36,7 +36,7 @@ def shipped_trace(name: str) -> Path:
     Raises:
         TraceNotFound: there is none of that name.
     """
-    folder = Path(str(files("s2l.datasets")))
+    folder = Path(str(files("s2l.datasets").joinpath("pydocs"))).parent
     there = sorted(file.parent.name for file in folder.glob(f"*/{MANIFEST}"))
     if name not in there:
         raise TraceNotFound(f"{SHIPPED}{name}: no such trace; there are: {', '.join(there)}")

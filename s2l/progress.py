@@ -1,12 +1,12 @@
 """Progress on standard error: bars on a terminal, plain lines elsewhere."""
 
 import math
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, Protocol
 
-import click
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -20,7 +20,14 @@ from rich.progress import (
 PLAIN_PERIOD_S: Final = 5.0
 _PERCENT: Final = 100
 
-console = Console(stderr=True)
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Nobody reads on: the work goes on in silence. (By default the program would end.)"""
+        self.file = open(os.devnull, "w")  # noqa: SIM115 (as long as the program)
+
+
+console = _Console(stderr=True)
 
 
 class Bar(Protocol):
@@ -95,4 +102,4 @@ class _PlainBar:
         now_s = time.monotonic()
         if self._done == self._total or now_s - self._said_s > PLAIN_PERIOD_S:
             self._said_s = now_s
-            click.echo(f"{self._what}: {self._done}/{self._total}  {note}".rstrip(), err=True)
+            say(f"{self._what}: {self._done}/{self._total}  {note}".rstrip())

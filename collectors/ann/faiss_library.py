@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import Any
 
 from s2l.collectors.ann.errors import AnnError, missing
@@ -14,12 +15,15 @@ def faiss_library() -> Any:
     """The package.
 
     Raises:
-        AnnError: it is not installed.
+        AnnError: it is not installed, or something that it needs is not.
     """
+    if find_spec("faiss") is None:
+        raise missing("faiss-cpu")
     try:
         import faiss
-    except ImportError:
-        raise missing("faiss-cpu") from None
+    except (ImportError, OSError) as error:  # the GPU's version looks for CUDA's libraries
+        text = " ".join(str(error).split())[:200]
+        raise AnnError(f"faiss is installed and cannot be imported: {text}") from None
     return faiss
 
 
@@ -43,17 +47,3 @@ def prints_on_stderr() -> Iterator[None]:
 def one_core() -> None:
     """Let calls of this thread use one core each: as many searches as cores run at once."""
     faiss_library().omp_set_num_threads(1)
-
-
-def on_gpu(index: Any) -> Any:
-    """The index, copied to the first GPU.
-
-    Raises:
-        AnnError: this faiss sees no GPU.
-    """
-    faiss = faiss_library()
-    if not hasattr(faiss, "StandardGpuResources") or faiss.get_num_gpus() == 0:
-        raise AnnError(
-            "faiss sees no GPU; install faiss-gpu-cu12 on a machine with one, or leave out --gpu"
-        )
-    return faiss.index_cpu_to_gpu(faiss.StandardGpuResources(), 0, index)

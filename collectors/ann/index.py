@@ -10,7 +10,8 @@ from typing import Any, Final
 import msgspec
 
 from s2l.collectors.ann.errors import AnnError
-from s2l.collectors.ann.faiss_library import faiss_library, on_gpu, prints_on_stderr
+from s2l.collectors.ann.faiss_library import faiss_library, prints_on_stderr
+from s2l.collectors.ann.gpu import on_gpu
 from s2l.collectors.ann.index_settings import IndexSettings, SearchSettings
 from s2l.collectors.ann.indexes.ivf import LISTS_FILE, forget_pages
 from s2l.collectors.ann.indexes.registry import index_kind

@@ -79,4 +79,4 @@ class SearchSettings:
             if value is not None and value < 1:
                 raise AnnError(f"{name} is {value}: give 1 or more")
         if self.reranked is not None and self.reranked < self.k:
-            raise AnnError(f"reranked is {self.reranked}: give at least k, {self.k}")
+            raise AnnError(f"{self.reranked} documents reranked and {self.k} shown: give no fewer")

@@ -1,6 +1,5 @@
 """When a search's updates are said to come: as they did, or later as on a slower service."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -15,6 +14,9 @@ from s2l.workloads.synth.draws import Curve, Source
 
 _STREAM: Final = 4
 """Of random numbers; the profiles of synthetic traces have others."""
+
+_MOST: Final = 1_000_000
+"""Times that a search is slowed: one of a millisecond then takes a quarter of an hour."""
 
 
 class LatencyModel(Protocol):
@@ -46,8 +48,8 @@ class TimeScale:
     factor: float
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.factor) and self.factor >= 1):
-            raise AnnError(f"time scale {self.factor}: give 1 or more")
+        if not 1 <= self.factor <= _MOST:
+            raise AnnError(f"time scale {self.factor:g}: give 1 or more, and at most {_MOST:,}")
 
     def timed(self, number: int, search: Search) -> Search:
         """The search, slower."""

@@ -59,7 +59,7 @@ def prepare_questions(
     asked = [query for query in queries if has_words(query.text)]
     if not asked:
         return {}
-    found = embedder.embed([query.text for query in asked])
+    found = embedder.embed_questions([query.text for query in asked])
     asked_vectors = unit_vectors(found, [query.query_id for query in asked], vectors.shape[1])
     exact = exact_rows(asked_vectors, vectors, k).tolist()
     questions = [

@@ -1,16 +1,19 @@
 """Judges question and passage together, the best found so far again."""
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 
 from s2l.collectors.ann.embedder import sentence_transformers_library
 from s2l.collectors.ann.errors import AnnError
+from s2l.collectors.ann.model_source import find_model
 from s2l.collectors.ann.pool import Pool, Scores
 from s2l.collectors.ann.stage import Question
 from s2l.workloads.document import Document
+
+_HEAD: Final = "ForSequenceClassification"
+"""What transformers calls a model with the part that scores."""
 
 
 class PairScorer(Protocol):
@@ -36,15 +39,18 @@ class CrossEncoderScorer:
         """Load a local folder, or a hub model by its name.
 
         Raises:
-            AnnError: there is no such model, or the package is missing.
+            AnnError: there is no such model, it is of another kind, or the package is missing.
         """
-        library = sentence_transformers_library()
+        source, library = find_model(model), sentence_transformers_library()
         try:
-            loaded = library.CrossEncoder(model, device=device)
+            loaded = source.loaded(library.CrossEncoder, device)
         except Exception as error:  # the package raises nothing narrower
             text = " ".join(str(error).split())[:200]
             raise AnnError(f"{model}: cannot be loaded as a cross-encoder: {text}") from None
-        return cls(Path(model).name, loaded)
+        _check_head(loaded.transformers_model, model)
+        found = cls(source.name, loaded)
+        _check(found.scores("a question", ["a passage"]), 1, source.name)
+        return found
 
     def scores(self, question: str, texts: Sequence[str]) -> Scores:
         """The model's score of each pair."""
@@ -72,9 +78,20 @@ class RerankStage:
         best = pool.best(self._depth)
         texts = [self._passages[row].text or "" for row in best.rows]
         scores = self._scorer.scores(question.text, texts)
-        if scores.shape != (len(best.rows),) or not np.isfinite(scores).all():
-            raise AnnError(
-                f"{self._scorer.name}: its scores are not one finite number for each passage; "
-                "give a cross-encoder with one output"
-            )
+        _check(scores, len(best.rows), self._scorer.name)
         yield best.scored_anew(scores)
+
+
+def _check(scores: Scores, n: int, name: str) -> None:
+    if scores.shape != (n,) or not np.isfinite(scores).all():
+        raise AnnError(
+            f"{name}: its scores are not one finite number for each passage; give a cross-encoder "
+            "with one output"
+        )
+
+
+def _check_head(model: Any, name: str) -> None:
+    """Another model gets a head of random weights, and only a note of that."""
+    saved = model.config.architectures or [_HEAD]
+    if type(model).__name__.endswith(_HEAD) and not any(one.endswith(_HEAD) for one in saved):
+        raise AnnError(f"{name}: is no cross-encoder but a {saved[0]}, which scores no pairs")

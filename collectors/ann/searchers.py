@@ -87,7 +87,7 @@ def _run(question: Question, start_ns: int) -> Search:
 
 
 class ThreadSearcher:
-    """Threads of this process: for an index on a GPU, which no other process can use.
+    """Threads of this process: for an index or a reranker on a GPU, which no other can use.
 
     A search here can be held up by Python code of another, a few microseconds a step.
     """

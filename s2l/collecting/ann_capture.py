@@ -10,6 +10,7 @@ from s2l.collecting.ann_options import AnnOptions
 from s2l.collectors.ann.ann import Ann, Prepared
 from s2l.collectors.ann.corpus import read_corpus
 from s2l.collectors.ann.embedder import SentenceEmbedder
+from s2l.collectors.ann.gpu import check_codes_fit_gpu, check_gpu
 from s2l.collectors.ann.index import VectorIndex, build_index, holds_index, open_index
 from s2l.collectors.ann.latency import LatencyModel
 from s2l.collectors.ann.preparing import (
@@ -47,10 +48,13 @@ def open_ann(queries: Sequence[Query], options: AnnOptions) -> Opened:
     Raises:
         AnnError, TraceError: an option cannot be followed, or the corpus or the index is wrong.
     """
+    if options.gpu:
+        check_gpu()
     documents = read_corpus(options.corpus)
     embedder = SentenceEmbedder.open(
         options.model, device=options.device, batch_size=options.batch_size
     )
+    _say_cut(embedder, options.passages.tokens)
     scorer = options.reranker and CrossEncoderScorer.open(options.reranker, device=options.device)
     corpus = embed_corpus(
         documents, embedder, options.passages, options.cache / "embeddings", _say_embedded
@@ -79,6 +83,15 @@ def open_ann(queries: Sequence[Query], options: AnnOptions) -> Opened:
     return Opened(corpus, questions, search, latency, collector)
 
 
+def _say_cut(embedder: SentenceEmbedder, tokens: int) -> None:
+    seen = embedder.seen_tokens
+    if seen is not None and seen < tokens:
+        say(
+            f"passages of {tokens} tokens: the embedding model sees the first {seen} of them; "
+            f"--passage-tokens {seen} cuts nothing off"
+        )
+
+
 def _say_embedded(done: int, total: int) -> None:
     say(f"embedding passages: {done}/{total}")
 
@@ -86,6 +99,8 @@ def _say_embedded(done: int, total: int) -> None:
 def _built(corpus: Corpus, options: AnnOptions) -> Path:
     """The folder of the index, which is built where there is none."""
     folder = options.index_folder(corpus.content)
+    if options.gpu:
+        check_codes_fit_gpu(options.indexed, corpus.vectors.shape[1])
     if options.rebuild or not holds_index(folder):
         say(f"building {options.indexed.kind} of {len(corpus.passages)} passages: {folder}")
         build_index(corpus.vectors, options.indexed, folder, corpus.content)
@@ -134,7 +149,7 @@ async def ann_into(
 
 def searcher_of(opened: Opened, options: AnnOptions) -> ProcessSearcher | ThreadSearcher:
     """Where the searches are going to run; entered before the capture begins."""
-    if options.gpu:
+    if options.gpu or (options.reranker is not None and options.device != "cpu"):
         return ThreadSearcher(opened.search, options.searches)
     return ProcessSearcher(opened.search, options.searches)
 

@@ -6,10 +6,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from s2l.collectors.ann.embedder import PACKAGED
 from s2l.collectors.ann.errors import AnnError
+from s2l.collectors.ann.gpu import check_fits_gpu
 from s2l.collectors.ann.index_settings import IndexSettings, SearchSettings
 from s2l.collectors.ann.latency import GAPS, AsMeasured, LatencyModel, TimeScale
+from s2l.collectors.ann.model_source import PACKAGED, name_and_commit
 from s2l.collectors.ann.passages import PassageSettings
 
 
@@ -36,8 +37,8 @@ class AnnOptions:
 
     def __post_init__(self) -> None:
         self.latency(())  # raises on a wrong factor
-        if self.gpu and self.indexed.kind not in ("ivf-flat", "ivf-pq"):
-            raise AnnError(f"{self.indexed.kind} has no GPU version; use ivf-flat or ivf-pq")
+        if self.gpu:
+            check_fits_gpu(self.indexed.kind, self.search, self.width)
         if self.gpu and self.searches > 1:
             raise AnnError("an index on a GPU serves one search at a time: leave out --searches")
 
@@ -66,12 +67,17 @@ class AnnOptions:
 
     def recorded(self) -> dict[str, Any]:
         """The settings that a trace depends on; no paths of this machine."""
+        commits = {"embedder_commit": name_and_commit(self.model)[1]}
+        reranker = None
+        if self.reranker is not None:
+            reranker, commits["reranker_commit"] = name_and_commit(self.reranker)
         return {
             "corpus": self.corpus.resolve().name,
             "passages": asdict(self.passages),
             "index": {**asdict(self.indexed), "gpu": self.gpu},
             "search": asdict(self.search),
-            "reranker": self.reranker and Path(self.reranker).name,
+            "reranker": reranker,
+            **{name: commit for name, commit in commits.items() if commit is not None},
             "concurrency": self.concurrency,
             "searches": self.searches,
         }

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -79,7 +79,7 @@ class ScaledCapture:
         Raises:
             WorkerLost: one died. And what opening raises.
         """
-        await asyncio.to_thread(self.crew.hire, CaptureWorker, self.folder, self.token)
+        await _to_its_end(asyncio.to_thread(self.crew.hire, CaptureWorker, self.folder, self.token))
         self.shares = [Share(f"worker-{number}") for number in range(len(jobs))]
 
         def open_one(number: int) -> None:
@@ -196,3 +196,14 @@ class ScaledCapture:
             loop = asyncio.get_running_loop()
             jobs = [loop.run_in_executor(threads, work, n) for n in range(len(self.crew))]
             return await asyncio.gather(*jobs)
+
+
+async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
+    """Where this is cancelled meanwhile, that is heeded afterwards: a crew that is closed while
+    a thread still hires for it is started anew by Ray."""
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise

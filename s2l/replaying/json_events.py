@@ -32,8 +32,8 @@ class JsonEvents:
         """What is done before anything is measured."""
         self._write("stage", {"text": text})
 
-    def begun(self, name: str, planned: int) -> None:
-        """A pass begins."""
+    def begun(self, name: str, planned: int | None) -> None:
+        """A pass begins; of how many requests, where that is known."""
         self._write("pass", {"name": name, "planned": planned})
 
     def progress(self, at: PassMoment) -> None:

@@ -18,7 +18,7 @@ class PassMoment:
     and that ended, a second, over the last ``WINDOW_S``; what is not known yet is None."""
 
     name: str
-    planned: int
+    planned: int | None
     ended: int
     in_flight: int
     failed: dict[str, int]
@@ -83,4 +83,6 @@ def _left_s(at: Progress, ended: int) -> float | None:
     """Until the last start; without a schedule, or beyond it, at the pace so far."""
     if at.eta_s:
         return at.eta_s
-    return at.elapsed_s / ended * (at.planned - ended) if ended else None
+    if at.planned is None or not ended:
+        return None
+    return at.elapsed_s / ended * (at.planned - ended)

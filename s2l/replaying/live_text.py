@@ -20,7 +20,8 @@ _STYLES: Final = {"stream": "blue", "wait": "yellow"}
 
 def line(at: PassMoment) -> str:
     """A pass in one line."""
-    parts = [f"{at.name}: {at.ended}/{at.planned}"]
+    of = "" if at.planned is None else f"/{at.planned}"
+    parts = [f"{at.name}: {at.ended}{of}"]
     if at.achieved_qps is not None:
         offered = "" if at.offered_qps is None else f" of {number(at.offered_qps)} offered"
         parts.append(f"{number(at.achieved_qps)}{offered} requests/s")
@@ -77,6 +78,8 @@ def _cells(at: PassMoment) -> list[str | Text]:
 
 
 def _progress(at: PassMoment) -> Text:
+    if at.planned is None:
+        return Text(f"{at.ended:,}")
     done = _BAR * at.ended // max(1, at.planned)
     return Text.assemble(
         ("━" * done, "green"), ("━" * (_BAR - done), "dim"), f" {at.ended:,}/{at.planned:,}"

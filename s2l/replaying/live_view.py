@@ -58,7 +58,7 @@ class LiveView:
 
     def _look(self) -> None:
         at = self._progress()
-        if not at.pass_name or not at.planned:
+        if not at.pass_name or at.planned == 0:
             return
         if at.pass_name not in self._passes:
             self._end_last()

@@ -1,18 +1,23 @@
 """Looks models up on the Hugging Face Hub."""
 
 from s2l.workloads.hub_library import hub_failures, hub_library
-from s2l.workloads.sharing.errors import HubMissing
+from s2l.workloads.hub_model import NoSuchModel, find_hub_model
+from s2l.workloads.sharing.errors import BadAddress, HubMissing
 
 
-def model_config_reachable(name: str) -> bool:
-    """Whether the hub, or this machine's copy of it, has a model of that name."""
+def why_not_to_be_had(name: str) -> str | None:
+    """Why neither the Hub nor this machine's copy of it gives a model; None where one does."""
     try:
-        hub = hub_library()
-    except HubMissing:
-        return False
+        found, hub = find_hub_model(name), hub_library()
+    except (NoSuchModel, HubMissing, BadAddress) as error:
+        return str(error)
     failures: tuple[type[Exception], ...] = (*hub_failures(), OSError)
     try:
-        hub.hf_hub_download(name, "config.json")
-    except failures:
-        return False
-    return True
+        hub.hf_hub_download(
+            name, "config.json", revision=found.commit, local_files_only=found.cached_only
+        )
+    except hub.errors.EntryNotFoundError:
+        return "it has no config.json"
+    except failures as error:
+        return " ".join(str(error).split())[:120]
+    return None

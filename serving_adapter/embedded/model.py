@@ -1,10 +1,13 @@
 """The small model that ships inside a Python package, made ready for the engine once."""
 
+import fcntl
 import importlib.util
 import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -51,13 +54,28 @@ def prepare() -> Model:
     target = packaged_model_path()
     if not is_prepared():
         gguf = _gguf_folder()
-        unfinished = target.with_name(f"{target.name}.unfinished")
-        shutil.rmtree(unfinished, ignore_errors=True)
-        unfinished.mkdir(parents=True)
-        _convert(gguf, unfinished)
-        shutil.rmtree(target, ignore_errors=True)
-        unfinished.rename(target)
+        with _alone(target.with_name(f"{target.name}.lock")):
+            if not is_prepared():  # by another process meanwhile
+                _prepare(gguf, target)
     return Model(str(target), MODEL_NAME)
+
+
+def _prepare(gguf: Path, target: Path) -> None:
+    unfinished = target.with_name(f"{target.name}.unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
+    _convert(gguf, unfinished)
+    shutil.rmtree(target, ignore_errors=True)
+    unfinished.rename(target)
+
+
+@contextmanager
+def _alone(lock: Path) -> Iterator[None]:
+    """One process at a time, wherever it was started."""
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with lock.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
 
 
 def named(name: str) -> Model:
@@ -71,14 +89,20 @@ def named(name: str) -> Model:
         if not (folder / "config.json").is_file():
             raise ModelError(f"{name}: no config.json in it; name the folder of a model")
         return Model(str(folder.resolve()), folder.resolve().name)
-    from s2l.serving_adapter.embedded.hub import model_config_reachable
-
-    if name.count("/") != 1 or not model_config_reachable(name):
+    if (why := _why_not_of_the_hub(name)) is not None:
         raise ModelError(
-            f"model {name!r} does not exist: neither a folder here nor to be had from the "
-            "Hugging Face Hub; leave the name out for the packaged one"
+            f"model {name!r} does not exist as a folder here, and is not to be had from the "
+            f"Hugging Face Hub: {why}; leave the name out for the packaged one"
         )
     return Model(name, name)
+
+
+def _why_not_of_the_hub(name: str) -> str | None:
+    from s2l.serving_adapter.embedded.hub import why_not_to_be_had
+
+    if name.count("/") != 1 or "@" in name:
+        return "a name there is OWNER/NAME (a revision is vLLM's --revision)"
+    return why_not_to_be_had(name)
 
 
 def _gguf_folder() -> Path:

@@ -214,3 +214,12 @@ def test_a_disk_that_is_full_before_is_said_at_once(tmp_path: Path) -> None:
             RunWriter(folder / "run")
     finally:
         subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_folder_has_one_writer(tmp_path: Path) -> None:
+    first = RunWriter(tmp_path / "run")
+    with pytest.raises(RunNotWritten, match="another replay writes its run there"):
+        RunWriter(tmp_path / "run")
+    first.put([_record(0)], [])
+    first.finish([], [Query("q", "What?")])
+    assert len(_table(tmp_path / "run", "requests.parquet")) == 1

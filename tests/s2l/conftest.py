@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from s2l.cli import run
+
 S2L = Path(sys.executable).with_name("s2l")
 
 
@@ -67,14 +69,27 @@ def s2l(tmp_path: Path) -> Run:
 
 
 @pytest.fixture
+def here(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    """As ``s2l``, in this process: where it is not starting that is tested, but what it does."""
+    monkeypatch.chdir(tmp_path)
+
+    def run_here(*arguments: str | Path) -> Result:
+        capfd.readouterr()
+        code = run([str(argument) for argument in arguments])
+        return Result(code, *capfd.readouterr())
+
+    return run_here
+
+
+@pytest.fixture
 def program() -> str:
     """Path of the installed program."""
     return str(S2L)
 
 
-@pytest.fixture
-def mock_url(tmp_path: Path) -> Iterator[str]:
-    """A running ``s2l mock``."""
+@pytest.fixture(scope="session")
+def mock_url() -> Iterator[str]:
+    """A running ``s2l mock``, one for all tests."""
     command = [str(S2L), "mock", "--port", "0", "--overhead-ms", "2", "--tpot-ms", "1"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
@@ -85,8 +100,9 @@ def mock_url(tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def crawled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A real crawl of the demo site, in a hurry."""
-    folder = tmp_path_factory.mktemp("crawled") / "trace"
-    command = [str(S2L), "collect", "crawl", "-n", "4", "--speed", "20", "--out", str(folder)]
-    subprocess.run(command, check=True, timeout=120, capture_output=True)
-    return folder
+    """A real crawl of the demo site, in a hurry, in a folder where nothing else is."""
+    folder = tmp_path_factory.mktemp("crawled")
+    command = [str(S2L), "collect", "crawl", "-n", "4", "--speed", "20"]
+    subprocess.run(command, cwd=folder, check=True, timeout=120, capture_output=True)
+    (trace,) = (folder / "traces").iterdir()
+    return trace

@@ -17,52 +17,52 @@ def copy(crawled: Path, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("command", [("replay",), ("dataset", "info"), ("dataset", "validate")])
-def test_a_missing_trace(s2l, command: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
-    result = s2l(*command, "nowhere")
+def test_a_missing_trace(here, command: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
+    result = here(*command, "nowhere")
     assert result.code == USAGE
     assert "nowhere" in result.message
 
 
-def test_no_trace_at_all(s2l) -> None:  # type: ignore[no-untyped-def]
-    result = s2l("replay")
+def test_no_trace_at_all(here) -> None:  # type: ignore[no-untyped-def]
+    result = here("replay")
     assert result.code == USAGE
     assert "record one with: s2l collect crawl" in result.message
 
 
-def test_no_run_at_all(s2l) -> None:  # type: ignore[no-untyped-def]
-    assert "make one with: s2l replay" in s2l("report").message
-    assert s2l("report", "nowhere").code == USAGE
+def test_no_run_at_all(here) -> None:  # type: ignore[no-untyped-def]
+    assert "make one with: s2l replay" in here("report").message
+    assert here("report", "nowhere").code == USAGE
 
 
-def test_a_folder_that_is_no_trace(s2l, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_a_folder_that_is_no_trace(here, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     (tmp_path / "photos").mkdir()
-    result = s2l("replay", "photos", "--qps", "1")
+    result = here("replay", "photos", "--qps", "1")
     assert result.code == USAGE
     assert "photos" in result.message
 
 
-def test_a_newer_major_format(s2l, copy: Path) -> None:  # type: ignore[no-untyped-def]
+def test_a_newer_major_format(here, copy: Path) -> None:  # type: ignore[no-untyped-def]
     manifest = copy / "manifest.json"
     manifest.write_text(manifest.read_text().replace("s2l-trace/1", "s2l-trace/2"))
-    result = s2l("replay", copy)
+    result = here("replay", copy)
     assert result.code == USAGE
     assert "s2l-trace/2" in result.message
     assert "s2l-trace/1" in result.message
 
 
-def test_a_truncated_parquet_file(s2l, copy: Path) -> None:  # type: ignore[no-untyped-def]
+def test_a_truncated_parquet_file(here, copy: Path) -> None:  # type: ignore[no-untyped-def]
     part = next((copy / "arrivals").iterdir())
     part.write_bytes(part.read_bytes()[:-100])
     for command in (("replay",), ("dataset", "info")):
-        result = s2l(*command, copy)
+        result = here(*command, copy)
         assert result.code == USAGE
         assert part.name in result.message
 
 
-def test_a_newer_run(s2l, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_a_newer_run(here, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "run.json").write_text(json.dumps({"format": "s2l-run/2"}))
-    result = s2l("report", "run")
+    result = here("report", "run")
     assert result.code == USAGE
     assert "s2l-run/2" in result.message
 
@@ -88,25 +88,25 @@ def test_a_newer_run(s2l, tmp_path: Path) -> None:  # type: ignore[no-untyped-de
     ],
 )
 def test_bad_options(  # type: ignore[no-untyped-def]
-    s2l, crawled: Path, arguments: tuple[str, ...], what: str
+    here, crawled: Path, arguments: tuple[str, ...], what: str
 ) -> None:
-    result = s2l("replay", crawled, *arguments)
+    result = here("replay", crawled, *arguments)
     assert result.code == USAGE
     assert what in result.message
     assert result.out == ""
 
 
 def test_a_target_that_refuses(  # type: ignore[no-untyped-def]
-    s2l, crawled: Path, unused_tcp_port: int
+    here, crawled: Path, unused_tcp_port: int
 ) -> None:
     url = f"http://127.0.0.1:{unused_tcp_port}"
-    result = s2l("replay", crawled, "--qps", "1", "--target", url)
+    result = here("replay", crawled, "--qps", "1", "--target", url)
     assert result.code == FAILED
     assert "cannot connect" in result.message
 
 
 def test_a_target_that_speaks_something_else(  # type: ignore[no-untyped-def]
-    s2l, crawled: Path
+    here, crawled: Path
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.listen()
@@ -121,7 +121,7 @@ def test_a_target_that_speaks_something_else(  # type: ignore[no-untyped-def]
                 peer.close()
 
         threading.Thread(target=hang_up, daemon=True).start()
-        result = s2l("replay", crawled, "--qps", "1", "--target", url)
+        result = here("replay", crawled, "--qps", "1", "--target", url)
     assert result.code == FAILED
     assert "speaks neither the Realtime API nor" in result.message
 
@@ -146,30 +146,30 @@ def test_no_free_port(s2l) -> None:  # type: ignore[no-untyped-def]
 
 
 def test_questions_that_cannot_be_read(  # type: ignore[no-untyped-def]
-    s2l, tmp_path: Path
+    here, tmp_path: Path
 ) -> None:
     (tmp_path / "bad.jsonl").write_text('{"query": "fine?"}\n{"no": "question"}\n')
-    result = s2l("collect", "crawl", "--queries", "bad.jsonl")
+    result = here("collect", "crawl", "--queries", "bad.jsonl")
     assert result.code == USAGE
     assert "bad.jsonl" in result.message
     assert "2" in result.message
-    assert s2l("collect", "crawl", "--queries", "none.jsonl").code == USAGE
+    assert here("collect", "crawl", "--queries", "none.jsonl").code == USAGE
 
 
 def test_a_full_disk_while_collecting_keeps_what_is_there(  # type: ignore[no-untyped-def]
-    s2l, tmp_path: Path
+    s2l, here
 ) -> None:
     crawl = ("collect", "crawl", "-n", "6", "--speed", "20", "--concurrency", "1", "--out", "trace")
     result = s2l(*crawl, limit_bytes=60_000)
     assert result.code == FAILED
     assert "File too large" in result.message
-    found = s2l("dataset", "validate", "trace")
+    found = here("dataset", "validate", "trace")
     assert found.code == FAILED
     assert "unfinished" in found.err
-    assert s2l("dataset", "recover", "trace").code == 0
-    info = s2l("dataset", "info", "trace", "--json").json()
+    assert here("dataset", "recover", "trace").code == 0
+    info = here("dataset", "info", "trace", "--json").json()
     assert info["arrivals"].get("search", 0) >= 1
-    assert s2l("dataset", "validate", "trace").code == 0
+    assert here("dataset", "validate", "trace").code == 0
 
 
 def test_a_full_disk_while_writing_a_run(  # type: ignore[no-untyped-def]

@@ -1,27 +1,36 @@
 """A vector search by several workers finds what one finds."""
 
+import asyncio
 import json
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 
 import click
+import numpy as np
 import pytest
 
 from s2l.collecting.ann import AnnJob, ann_with, with_searches
-from s2l.collecting.ann_capture import ann_into, open_ann
+from s2l.collecting.ann_capture import Opened, ann_into, open_ann, searcher_of
 from s2l.collecting.ann_options import AnnOptions
+from s2l.collecting.crew import ScaledCapture
 from s2l.collecting.watch import Watch
 from s2l.collectors.ann.errors import AnnError
 from s2l.collectors.ann.index_settings import IndexSettings, SearchSettings
+from s2l.collectors.ann.latency import AsMeasured
 from s2l.collectors.ann.passages import PassageSettings
+from s2l.collectors.ann.preparing import Corpus
+from s2l.collectors.ann.progressive_search import ProgressiveSearch
+from s2l.collectors.ann.searchers import ProcessSearcher, ThreadSearcher
 from s2l.scale import Scale
+from s2l.workloads.manifest import Collector
 from s2l.workloads.query import Query
 from s2l.workloads.trace import Trace
 from s2l.workloads.validation import validate
 
 sys.path.insert(0, str(Path(__file__).parent))
-from thread_crew import InThreads
+from thread_crew import InThreads, ThreadCrew
 
 WORDS = ("bread", "planets", "violins", "rivers", "glaciers", "chess", "volcanoes", "honey")
 QUERIES = [Query(f"q{n}", f"what is known of {word}?") for n, word in enumerate(WORDS[:5])]
@@ -43,7 +52,7 @@ def options(tmp_path: Path) -> AnnOptions:
         indexed=IndexSettings(kind="ivf-flat", lists=4),
         search=SearchSettings(k=3),
         gaps="stream2llm-anns",
-        concurrency=4,
+        concurrency=10,  # all at once, also of two workers: what is drawn lasts seconds
     )
 
 
@@ -94,3 +103,44 @@ def test_each_worker_searches(options: AnnOptions) -> None:
     assert with_searches(on_gpu, Scale(3), None) == on_gpu
     with pytest.raises(click.UsageError, match="more than --searches allows, which is 2"):
         with_searches(options, Scale(3), 2)
+
+
+def test_what_is_on_a_gpu_is_searched_by_threads(options: AnnOptions) -> None:
+    """A process that was forked cannot use a GPU."""
+    nothing = Corpus((), np.zeros((0, 2), np.float32), "")
+    opened = Opened(nothing, {}, ProgressiveSearch((), 3), AsMeasured(), Collector("ann", "1"))
+    on_gpu = replace(options, gpu=True)
+    reranked = replace(options, reranker="someone/reranker", device="cuda")
+    assert isinstance(searcher_of(opened, on_gpu), ThreadSearcher)
+    assert isinstance(searcher_of(opened, reranked), ThreadSearcher)
+    for given in (options, replace(options, device="cuda"), replace(reranked, device="cpu")):
+        assert isinstance(searcher_of(opened, given), ProcessSearcher)
+    assert on_gpu.recorded()["index"]["gpu"] is True
+    assert options.recorded()["index"]["gpu"] is False
+
+
+class SlowCrew(ThreadCrew):
+    """Hires when it is told to go on."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.asked, self.go_on = threading.Event(), threading.Event()
+
+    def hire(self, kind: type, *args: object) -> None:
+        self.asked.set()
+        assert self.go_on.wait(10)
+        super().hire(kind, *args)
+
+
+async def test_an_interruption_waits_until_the_workers_are_hired(tmp_path: Path) -> None:
+    """What hires for a crew that is closed meanwhile makes Ray start anew, or die."""
+    crew = SlowCrew()
+    preparing = asyncio.create_task(ScaledCapture(crew, tmp_path, "token").prepare([]))
+    assert await asyncio.to_thread(crew.asked.wait, 10)
+    preparing.cancel()
+    done, _ = await asyncio.wait([preparing], timeout=0.05)
+    assert not done
+    crew.go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await preparing
+    assert len(crew.objects) == 1

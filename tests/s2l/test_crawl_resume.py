@@ -87,7 +87,9 @@ def test_a_crawl_killed_twenty_times_has_the_pages_of_an_uninterrupted_one(tmp_p
     _kill_again_and_again(tmp_path, kills=20, n=400, longest_s=0.6)
 
 
-def test_an_interrupted_crawl_finishes_what_it_has_begun(tmp_path: Path) -> None:
+def test_an_interrupted_crawl_finishes_what_it_has_begun(  # type: ignore[no-untyped-def]
+    here, tmp_path: Path
+) -> None:
     trace = tmp_path / "trace"
     command = _begin(trace, _questions(tmp_path, 40), 10)
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
@@ -100,24 +102,17 @@ def test_an_interrupted_crawl_finishes_what_it_has_begun(tmp_path: Path) -> None
         assert process.wait() == INTERRUPTED
     assert said[-2].startswith("stopping: queries under way are finished first")
     assert said[-1] == f"interrupted; go on with: s2l collect crawl --resume {trace}\n"
-    recovered = subprocess.run(
-        [sys.executable, "-m", "s2l", "dataset", "recover", str(trace)],
-        check=True,
-        capture_output=True,
-    )
-    assert recovered.returncode == 0
+    assert here("dataset", "recover", trace).code == 0
     counts = Trace.open(trace).manifest.counts
     assert counts.queries == counts.finished_queries == 4
 
 
-def test_what_cannot_be_resumed_is_one_line(tmp_path: Path) -> None:
+def test_what_cannot_be_resumed_is_one_line(here) -> None:  # type: ignore[no-untyped-def]
     for options, says in (
         (["--resume", "none"], "no such trace folder"),
         (["--resume", "none", "--hits", "3"], "leave out --hits"),
         (["--resume", "none", "-n", "3"], "leave out -n"),
     ):
-        done = subprocess.run(
-            [*CRAWL, *options], cwd=tmp_path, capture_output=True, text=True, check=False
-        )
-        assert (done.returncode, done.stderr.count("\n")) == (USAGE, 1), done.stderr
-        assert says in done.stderr
+        result = here("collect", "crawl", *options)
+        assert (result.code, result.err.count("\n")) == (USAGE, 1), result.err
+        assert says in result.err

@@ -1,6 +1,7 @@
 """What commands say to a person: where, what, and what to do."""
 
 import io
+import os
 import shutil
 import socket
 import subprocess
@@ -12,8 +13,9 @@ import pytest
 from rich.console import Console
 
 from s2l.exits import FAILED, USAGE
+from s2l.replayer.run import Run
 from s2l.replaying.live_pass import PassMoment
-from s2l.replaying.live_text import picture
+from s2l.replaying.live_text import line, picture
 
 
 @pytest.fixture(scope="module")
@@ -109,3 +111,82 @@ def test_a_narrow_terminal_shows_all_of_a_replay(width: int) -> None:
     shown = " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
     for part in ("stream", "120/200", "60.0", "65.0", "52.0 ms", "61.1 ms", "timeout 2", "3 s"):
         assert part in shown
+
+
+def test_replays_begun_in_the_same_second_have_folders_of_their_own(
+    program: str, mock_url: str, tmp_path: Path
+) -> None:
+    command = [
+        program,
+        "replay",
+        "shipped:demo-crawl",
+        "--target",
+        mock_url,
+        "--qps",
+        "50",
+        "--no-calibrate",
+    ]
+    command += ["--queries", "3", "--time-scale", "0.02", "--warmup", "0"]
+    both = [subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL) for _ in range(2)]
+    assert [one.wait(120) for one in both] == [0, 0]
+    runs = [Run.open(path) for path in (tmp_path / "runs").iterdir()]
+    assert [run.info.counts.succeeded for run in runs] == [6, 6]
+
+
+def test_a_folder_that_nothing_came_into_goes_again(here: Any, tmp_path: Path) -> None:
+    result = here("replay", "shipped:demo-crawl", "--target", "http://127.0.0.1:9", "--qps", "1")
+    assert result.code == FAILED
+    assert not (tmp_path / "runs").exists()
+
+
+def test_shipped_traces_are_found_by_name(here: Any) -> None:
+    assert here("dataset", "info", "shipped:demo-crawl").code == 0
+    result = here("dataset", "info", "shipped:no")
+    assert result.message.endswith("no such trace; there are: demo-ann, demo-crawl")
+
+
+def test_a_replay_goes_on_when_nobody_reads_what_it_says(
+    program: str, mock_url: str, tmp_path: Path
+) -> None:
+    command = [
+        program,
+        "replay",
+        "shipped:demo-crawl",
+        "--target",
+        mock_url,
+        "--qps",
+        "50",
+        "--no-calibrate",
+    ]
+    command += ["--queries", "3", "--time-scale", "0.02", "--warmup", "0", "--out", str(tmp_path / "run")]
+    reader, writer = os.pipe()
+    os.close(reader)
+    assert subprocess.run(command, stderr=writer, timeout=120, check=False).returncode == 0
+    os.close(writer)
+    assert Run.open(tmp_path / "run").info.counts.succeeded == 6
+
+
+@pytest.mark.parametrize("command", [(), ("dataset",)])
+def test_without_a_command_the_help_is_shown(here: Any, command: tuple[str, ...]) -> None:
+    result = here(*command)
+    assert result.code == USAGE
+    assert result.err.startswith("Usage: s2l")
+    assert "\nCommands:\n" in result.err
+
+
+def test_a_closed_loop_of_some_seconds_has_no_number_to_reach() -> None:
+    at = PassMoment(
+        name="wait",
+        planned=None,
+        ended=12,
+        in_flight=3,
+        failed={},
+        elapsed_s=2.0,
+        offered_qps=None,
+        achieved_qps=6.0,
+        ttft_p50_s=None,
+        ttft_p95_s=None,
+        lag_p99_s=None,
+        left_s=None,
+    )
+    assert line(at) == "wait: 12 · 6.00 requests/s · 3 in flight"

@@ -88,16 +88,16 @@ def test_a_run_is_not_written_over(
 
 
 def test_a_dry_run_sends_nothing(  # type: ignore[no-untyped-def]
-    s2l, trace: Path, mock_url: str, tmp_path: Path
+    here, trace: Path, mock_url: str, tmp_path: Path
 ) -> None:
     options = ("--qps", "2", "--queries", "50", "--delivery", "stream", "--dry-run")
-    result = s2l("replay", trace, "--target", mock_url, *options, "--json")
+    result = here("replay", trace, "--target", mock_url, *options, "--json")
     assert result.code == 0, result.err
     plan = result.json()
     assert (plan["requests_per_pass"], plan["queries"], plan["passes"]) == (50, 40, ["stream"])
     assert plan["rate_qps"] == 2.0
     assert not (tmp_path / "runs").exists()
-    text = s2l("replay", trace, "--target", mock_url, *options).out
+    text = here("replay", trace, "--target", mock_url, *options).out
     assert "requests in each: 50 of 40 queries, 2 a second" in text
 
 
@@ -110,7 +110,7 @@ def test_events_tell_how_it_goes(  # type: ignore[no-untyped-def]
     assert result.code == 0, result.err
     told = events_of(file)
     assert told[0]["event"] == "started"
-    assert [one["name"] for one in told if one["event"] == "pass"] == ["wait", "stream"]
+    assert [one["name"] for one in told if one["event"] == "pass"] == ["stream", "wait"]
     over = [one for one in told if one["event"] == "progress" and one["over"]]
     assert [(one["name"], one["ended"], one["planned"]) for one in over] == [
         ("wait", 30, 30),
@@ -125,7 +125,7 @@ def test_events_tell_how_it_goes(  # type: ignore[no-untyped-def]
 
 
 def test_the_servers_metrics_are_in_the_run(  # type: ignore[no-untyped-def]
-    s2l, trace: Path, mock_url: str, run: Path
+    here, trace: Path, mock_url: str, run: Path
 ) -> None:
     options = (
         "--qps",
@@ -138,7 +138,7 @@ def test_the_servers_metrics_are_in_the_run(  # type: ignore[no-untyped-def]
         run,
         *FAST,
     )
-    assert s2l("replay", trace, "--target", mock_url, *options, "--out", run).code == 0
+    assert here("replay", trace, "--target", mock_url, *options, "--out", run).code == 0
     table = pq.read_table(run / "server.parquet")
     assert {"running", "waiting", "kv_usage"} <= set(table["name"].unique().to_pylist())
     assert set(table["delivery"].unique().to_pylist()) == {"wait", "stream"}
@@ -147,10 +147,10 @@ def test_the_servers_metrics_are_in_the_run(  # type: ignore[no-untyped-def]
 
 
 def test_a_closed_loop(  # type: ignore[no-untyped-def]
-    s2l, trace: Path, mock_url: str, run: Path
+    here, trace: Path, mock_url: str, run: Path
 ) -> None:
     options = ("--concurrency", "2", "--queries", "12", "--delivery", "wait", "--out", run, *FAST)
-    result = s2l("replay", trace, "--target", mock_url, *options)
+    result = here("replay", trace, "--target", mock_url, *options)
     assert result.code == 0, result.err
     rows = pq.read_table(run / "requests.parquet").to_pylist()
     assert len(rows) == 12
@@ -162,11 +162,11 @@ def test_a_closed_loop(  # type: ignore[no-untyped-def]
 
 
 def test_a_schedule_by_ramp(  # type: ignore[no-untyped-def]
-    s2l, trace: Path, mock_url: str, run: Path
+    here, trace: Path, mock_url: str, run: Path
 ) -> None:
     """With a rate of 10 + 20 t the k-th start is where 10 t + 10 t^2 = k."""
     options = ("--arrivals", "ramp:10..30/1s", "--burstiness", "inf", "--delivery", "wait", *FAST)
-    assert s2l("replay", trace, "--target", mock_url, *options, "--out", run).code == 0
+    assert here("replay", trace, "--target", mock_url, *options, "--out", run).code == 0
     rows = pq.read_table(run / "requests.parquet").to_pylist()
     times = sorted(row["start_intended_us"] for row in rows)
     starts = [time - times[0] for time in times]
@@ -174,10 +174,10 @@ def test_a_schedule_by_ramp(  # type: ignore[no-untyped-def]
 
 
 def test_answers_at_several_moments(  # type: ignore[no-untyped-def]
-    s2l, trace: Path, mock_url: str, run: Path
+    here, trace: Path, mock_url: str, run: Path
 ) -> None:
     options = ("--qps", "40", "--queries", "4", "--answer-at", "50%,100%", "--out", run, *FAST)
-    assert s2l("replay", trace, "--target", mock_url, *options).code == 0
+    assert here("replay", trace, "--target", mock_url, *options).code == 0
     table = pq.read_table(run / "requests.parquet")
     assert set(table["answer_at"].unique().to_pylist()) == {"50%", None}
     assert table.num_rows == 16
@@ -185,7 +185,7 @@ def test_answers_at_several_moments(  # type: ignore[no-untyped-def]
 
 @pytest.mark.parametrize("api", ["chat", "completions"])
 def test_any_openai_compatible_server(  # type: ignore[no-untyped-def]
-    s2l, trace: Path, mock_url: str, run: Path, api: str
+    here, trace: Path, mock_url: str, run: Path, api: str
 ) -> None:
     options = (
         "--qps",
@@ -200,7 +200,7 @@ def test_any_openai_compatible_server(  # type: ignore[no-untyped-def]
         run,
         *FAST,
     )
-    result = s2l("replay", trace, "--target", mock_url, *options)
+    result = here("replay", trace, "--target", mock_url, *options)
     assert result.code == 0, result.err
     target = json.loads((run / "run.json").read_text())["target"]
     assert (target["adapter"], target["settings"]["api"]) == ("openai", api)
@@ -227,7 +227,7 @@ def replaying(
 
 @pytest.mark.parametrize("interrupts", [1, 2])
 def test_interrupting_keeps_what_was_measured(  # type: ignore[no-untyped-def]
-    replaying: "subprocess.Popen[str]", interrupts: int, s2l, run: Path
+    replaying: "subprocess.Popen[str]", interrupts: int, here, run: Path
 ) -> None:
     assert replaying.stderr is not None
     replaying.send_signal(signal.SIGINT)
@@ -249,4 +249,4 @@ def test_interrupting_keeps_what_was_measured(  # type: ignore[no-untyped-def]
     assert counts["planned"] == counts["sent"] + counts["unsent"] == 40
     assert counts["succeeded"] >= 1
     assert counts["unsent"] >= 1
-    assert s2l("report", run).code == 0
+    assert here("report", run).code == 0

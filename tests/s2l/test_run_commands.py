@@ -5,7 +5,7 @@ import importlib.util
 import json
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from s2l.cli import run
 from s2l.exits import FAILED, USAGE
 from s2l.replayer.run import Run, Validity
 from s2l.reports.scores import JUDGE, SIMILARITY, read_scores, read_sources
@@ -53,7 +52,7 @@ def runs(synthetic: ModuleType, tmp_path: Path) -> Path:
     return tmp_path / "runs"
 
 
-def test_compare(s2l: Any, runs: Path, tmp_path: Path) -> None:
+def test_compare(s2l: Any, here: Any, runs: Path, tmp_path: Path) -> None:
     both = (runs / "a", runs / "b")
     shown = s2l("compare", *both, "--html", "c.html", "--fail-if", "ttft_s.p50 > +150%")
     assert (shown.code, shown.out) == (0, "")
@@ -61,36 +60,21 @@ def test_compare(s2l: Any, runs: Path, tmp_path: Path) -> None:
     assert "stream: B is slower in TTFT at p50 by 100 % [100, 100]" in said
     assert "passed ttft_s.p50 > +150% (b): stream: +100 % [100, 100]" in said
     assert (tmp_path / "c.html").read_text().startswith("<!doctype html>")
-    failed = s2l("compare", *both, "--json", "--slo", "ttft_s<300ms", "--fail-if", "goodput < -5%")
+    failed = here("compare", *both, "--json", "--slo", "ttft_s<300ms", "--fail-if", "goodput < -5%")
     assert failed.code == FAILED
     [one] = failed.json()["comparisons"]
     assert any("goodput of B is lower by 100 %" in sentence for sentence in one["sentences"])
-    marked = s2l("compare", *both, "--markdown")
+    marked = here("compare", *both, "--markdown")
     assert (marked.code, marked.out.splitlines()[0][:8]) == (0, "- **A** ")
 
 
 def test_what_cannot_be_compared(here: Any, runs: Path, synthetic: ModuleType) -> None:
     late = synthetic.request(query_id="q0", request_id="r0", rate=1.0, prompt_tokens=300)
     synthetic.write_run(runs / "other", synthetic.request_table(late))
-    code, _, err = here("compare", runs / "a", runs / "other")
-    assert code == USAGE
-    assert "cannot be compared: stream: other requests were planned" in err
-    assert "other prompt token counts (they differ by 200 %" in err
-
-
-@pytest.fixture
-def here(
-    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Callable[..., tuple[int, str, str]]:
-    """Runs the program in this process: exit code, standard output, standard error."""
-    monkeypatch.chdir(tmp_path)
-
-    def run_here(*arguments: str | Path) -> tuple[int, str, str]:
-        capfd.readouterr()
-        code = run([str(argument) for argument in arguments])
-        return code, *capfd.readouterr()
-
-    return run_here
+    result = here("compare", runs / "a", runs / "other")
+    assert result.code == USAGE
+    assert "cannot be compared: stream: other requests were planned" in result.err
+    assert "other prompt token counts (they differ by 200 %" in result.err
 
 
 @pytest.mark.parametrize(
@@ -119,17 +103,17 @@ def here(
     ],
 )
 def test_bad_usage(here: Any, runs: Path, arguments: tuple[str, ...], why: str) -> None:
-    code, out, err = here(*arguments)
-    assert (code, out) == (USAGE, "")
-    assert err.startswith("s2l: ")
-    assert err.count("\n") == 1
-    assert why in err
+    result = here(*arguments)
+    assert (result.code, result.out) == (USAGE, "")
+    assert result.err.startswith("s2l: ")
+    assert result.err.count("\n") == 1
+    assert why in result.err
 
 
 def test_export(here: Any, runs: Path, tmp_path: Path) -> None:
-    assert here("export", runs / "a", "--format", "csv")[0] == 0
+    assert here("export", runs / "a", "--format", "csv").code == 0
     assert (runs / "a" / "metrics.csv").read_text().startswith("request_id,")
-    assert here("export", runs / "a", "--format", "pdf", "--out", "f.pdf")[0] == 0
+    assert here("export", runs / "a", "--format", "pdf", "--out", "f.pdf").code == 0
     assert (tmp_path / "f.pdf").read_bytes().startswith(b"%PDF")
 
 
@@ -137,23 +121,23 @@ def test_a_log_of_others_is_imported_and_reported(here: Any, tmp_path: Path) -> 
     head = "event_timestamp,event_type,query_id,request_id,stream,duration_secs,replay_rate"
     rows = [f"{100 + i},query_ttft,{i},r{i},{i % 2 == 0},0.{i + 1:02},4.0" for i in range(12)]
     (tmp_path / "run_metrics.csv").write_text("\n".join([head, *rows, "x,y,z"]) + "\n")
-    code, _, err = here("import-run", "run_metrics.csv", "--out", "runs/theirs")
-    assert code == 0
-    assert "line 14" in err
-    summary = json.loads(here("report", "runs/theirs", "--json")[1])
+    result = here("import-run", "run_metrics.csv", "--out", "runs/theirs")
+    assert result.code == 0
+    assert "line 14" in result.err
+    summary = here("report", "runs/theirs", "--json").json()
     found = {one["delivery"]: one["latencies"]["ttft_s"]["p50"] for one in summary["deliveries"]}
     assert found == pytest.approx({"stream": 0.06, "wait": 0.07})
     assert (tmp_path / "runs" / "theirs" / "report.html").is_file()
 
 
 def test_publish(here: Any, runs: Path, tmp_path: Path) -> None:
-    assert here("publish", "--to", "site", "--title", "Ours")[0] == 0
+    assert here("publish", "--to", "site", "--title", "Ours").code == 0
     index = json.loads((tmp_path / "site" / "site.json").read_bytes())
     assert [one["name"] for one in index["runs"]] == ["a", "b"]
     (tmp_path / "repo" / ".git").mkdir(parents=True)
-    code, _, err = here("publish", runs / "a", "--github-pages", "repo")
-    assert code == 0
-    assert "folder /docs" in err
+    result = here("publish", runs / "a", "--github-pages", "repo")
+    assert result.code == 0
+    assert "folder /docs" in result.err
     assert (tmp_path / "repo" / "docs" / ".nojekyll").is_file()
     assert (tmp_path / "repo" / "docs" / "index.html").is_file()
 
@@ -199,7 +183,7 @@ def judge() -> Iterator[Judge]:
 
 
 def test_a_judge_grades_and_its_key_stays_secret(
-    s2l: Any, runs: Path, judge: Judge, tmp_path: Path
+    s2l: Any, here: Any, runs: Path, judge: Judge, tmp_path: Path
 ) -> None:
     command = ("score", "runs/a", "--judge", judge.url, "--judge-model", "m", "--cache", "kept")
     refused = s2l(*command)
@@ -210,20 +194,20 @@ def test_a_judge_grades_and_its_key_stays_secret(
     assert "judge: 10 correct" in done.err
     assert "cost: 2,000 prompt and 40 completion tokens; of 10 replies, 0 had been" in done.err
     assert judge.asked == 10
-    assert s2l(*command).code == 0
+    assert here(*command).code == 0
     assert judge.asked == 10
     scores = read_scores(Run.open(runs / "a"))
     assert scores["value"].to_pylist() == [1.0] * 10
     source = read_sources(Run.open(runs / "a"))[JUDGE]
     assert (source.model, source.url, source.cached_requests) == ("m", judge.url, 10)
-    assert s2l("report", "runs/a").code == 0
+    assert here("report", "runs/a").code == 0
     written = b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
     assert KEY.encode() not in written
     assert KEY not in refused.err + done.err + done.out
 
 
-def test_similarity_by_the_packaged_model(s2l: Any, runs: Path) -> None:
-    done = s2l("score", "runs/a", "--similarity")
+def test_similarity_by_the_packaged_model(here: Any, runs: Path) -> None:
+    done = here("score", "runs/a", "--similarity")
     assert done.code == 0
     assert "semantic_similarity: 10 of 10 answers scored, mean 1.000" in done.err
     found = Run.open(runs / "a")

@@ -44,6 +44,8 @@ class Looking:
     def embed(self, texts: Sequence[str]) -> Matrix:
         return np.array([self._vectors[int(text[1:])] for text in texts], np.float32)
 
+    embed_questions = embed
+
 
 @dataclass(frozen=True)
 class Setup:

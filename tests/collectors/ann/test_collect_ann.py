@@ -95,7 +95,8 @@ class Shortest:
 
 def test_reranking_is_the_last_stage(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CrossEncoderScorer, "open", lambda *_, **__: Shortest())
-    more = ("-k", "1", "--rerank", "some/shortest", "--rerank-depth", "3", "--stop-when", "2")
+    Path("shortest").mkdir()
+    more = ("-k", "1", "--rerank", "shortest", "--rerank-depth", "3", "--stop-when", "2")
     assert run("animals.jsonl", *more, "--out", "t") == 0
     first, second, _ = next(Trace.open(Path("t")).retrievals()).arrivals
     assert [(a.meta["stage"], a.doc_ids) for a in (first, second)] == [
@@ -105,6 +106,16 @@ def test_reranking_is_the_last_stage(run: Run, monkeypatch: pytest.MonkeyPatch) 
     options = options_of("t")
     assert (options["reranker"], options["search"]["reranked"]) == ("shortest", 3)
     assert options["search"]["stop_when"] == 2
+
+
+def test_passages_that_the_model_cannot_see_to_their_end_are_told_of(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("animals.jsonl", "--passage-tokens", "300", "--out", "t") == 0
+    said = capsys.readouterr().err
+    assert "passages of 300 tokens: the embedding model sees the first 254 of them" in said
+    assert run("animals.jsonl", "--passage-tokens", "254", "--out", "u") == 0
+    assert "sees the first" not in capsys.readouterr().err
 
 
 def test_an_index_folder_is_kept_and_checked(run: Run) -> None:
@@ -146,7 +157,7 @@ def test_the_newest_crawl_is_searched(run: Run) -> None:
         (["--out", "."], "there already; name a new folder"),
         (["--nlist", "9"], "9 lists for 3 passages: give between 1 and 3"),
         (["--index-type", "ivf-pq"], "ivf-pq needs 256 passages or more"),
-        (["--rerank", "no/such/model"], "no/such/model: cannot be loaded as a cross-encoder"),
+        (["--rerank", "no/such/model"], "no/such/model: no such folder; name one, or a model"),
     ],
 )
 def test_options_that_cannot_be_followed(run: Run, arguments: list[str], message: str) -> None:

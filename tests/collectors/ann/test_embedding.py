@@ -115,7 +115,28 @@ def test_the_packaged_model(packaged: SentenceEmbedder) -> None:
     assert len(packaged.tokenizer().encode("word " * 600, add_special_tokens=False)) == 600
 
 
+def test_prompts_of_a_model_are_used(
+    packaged: SentenceEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, model = ["which animal purrs"], packaged._model
+    plain = packaged.embed(text)
+    np.testing.assert_array_equal(packaged.embed_questions(text), plain)
+    asked, read = packaged.embed(["query: which animal purrs", "text: which animal purrs"])
+    monkeypatch.setitem(model.prompts, "query", "query: ")
+    monkeypatch.setitem(model.prompts, "document", "text: ")
+    np.testing.assert_allclose(packaged.embed_questions(text)[0], asked, atol=1e-6)
+    np.testing.assert_allclose(packaged.embed(text)[0], read, atol=1e-6)
+
+
+def test_how_much_of_a_text_is_seen(packaged: SentenceEmbedder) -> None:
+    assert packaged.seen_tokens == 254
+    texts = ["word " * 254, "word " * 254 + "other " * 9, "word " * 253 + "other"]
+    whole, cut, changed = packaged.embed(texts)
+    np.testing.assert_allclose(whole, cut, atol=1e-6)
+    assert np.abs(whole - changed).max() > 1e-4
+
+
 def test_a_model_that_is_not_there(tmp_path: Path, packaged: SentenceEmbedder) -> None:
     with pytest.raises(AnnError, match="cannot be loaded as an embedding model") as error:
-        SentenceEmbedder.open(str(tmp_path / "none"))
+        SentenceEmbedder.open(str(tmp_path))
     assert "\n" not in str(error.value)
