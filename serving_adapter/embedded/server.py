@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import IO, Final
 
 import aiohttp
-from platformdirs import user_cache_path
 
+from s2l.serving_adapter.embedded.engine_logs import new_log_path
 from s2l.serving_adapter.embedded.model import INSTALL_CPU, Model
 from s2l.serving_adapter.realtime.prefill_mode import PREFILL_VARIABLE
 
@@ -91,13 +91,14 @@ class EmbeddedServer:
         self._process: asyncio.subprocess.Process | None = None
         self._log: IO[bytes] | None = None
         self.url = ""
-        self.log_path = user_cache_path("s2l") / "logs" / f"engine-{os.getpid()}.log"
+        self.log_path = Path()
+        """Where the engine's own words go, once it is started."""
 
     async def __aenter__(self) -> "EmbeddedServer":
         check_installed()
         port = free_port(self._options.host, self._options.port)
         self.url = f"http://{self._options.host}:{port}"
-        self.log_path.parent.mkdir(parents=True, exist_ok=True)
+        self.log_path = new_log_path()
         self._log = self.log_path.open("wb")
         command = [sys.executable, "-P", "-m", "s2l.serving_adapter.embedded.child"]
         self._process = await asyncio.create_subprocess_exec(
@@ -112,6 +113,10 @@ class EmbeddedServer:
         os.setpriority(os.PRIO_PROCESS, self._process.pid, NICENESS)
         try:
             await self._until_healthy(self._process)
+        except TimeoutError:
+            await self.stop()
+            late = f"the engine was not ready within {START_TIMEOUT_S:g} s (log: {self.log_path})"
+            raise EngineError(late) from None
         except BaseException:
             await self.stop()
             raise

@@ -13,6 +13,7 @@ from s2l.serving_adapter.mock.request_log import Entry, RequestLog
 from s2l.serving_adapter.realtime.admission import Admission
 from s2l.serving_adapter.realtime.client import MAX_FRAME_BYTES
 from s2l.serving_adapter.realtime.connection import Connection
+from s2l.serving_adapter.realtime.handshake import SUBPROTOCOL, wrong_model
 from s2l.serving_adapter.realtime.limits import Ending, Limits
 
 _DELTA: Final = '"response.output_text.delta"'
@@ -21,6 +22,7 @@ _QUESTION: Final = '"response.create"'
 _HEAD_CHARS: Final = 64
 """An event's type is among its first characters."""
 _GARBAGE: Final = '{"type": "response.output_text.delta", '
+_LOOK_S: Final = 0.02
 _REASON_BYTES: Final = 123
 """What a WebSocket's close frame has room for."""
 
@@ -53,13 +55,19 @@ class RealtimeApi:
     async def _serve(
         self, request: web.Request, fault: Fault | None, times: "_Times"
     ) -> web.StreamResponse:
-        socket = web.WebSocketResponse(max_msg_size=MAX_FRAME_BYTES, compress=False)
+        socket = web.WebSocketResponse(
+            max_msg_size=MAX_FRAME_BYTES, compress=False, protocols=(SUBPROTOCOL,)
+        )
         if not socket.can_prepare(request):
             return web.Response(status=426, headers={"upgrade": "websocket", "connection": "close"})
+        if refusal := wrong_model(request.query.get("model"), self._backend.engine.info):
+            return web.json_response(
+                refusal.body(), status=refusal.status, headers={"connection": "close"}
+            )
         if fault is not None and fault.status:
             return _refused(fault.status, fault.retry_after_s)
         if fault is not None and fault.kind == "hang":
-            await asyncio.Event().wait()
+            return await _never_answered(request)
         if fault is not None and fault.kind == "drop":
             _abort(request)
         await socket.prepare(request)
@@ -75,6 +83,13 @@ def _refused(status: int, retry_after_s: int | None) -> web.Response:
     if retry_after_s is not None:
         headers["retry-after"] = str(retry_after_s)
     return web.Response(status=status, body=body, headers=headers, content_type="application/json")
+
+
+async def _never_answered(request: web.Request) -> web.Response:
+    """Wait until the client is gone, of which nobody tells a handler that does not read."""
+    while request.transport is not None:
+        await asyncio.sleep(_LOOK_S)
+    return web.Response(status=499)
 
 
 def _abort(request: web.Request) -> None:

@@ -67,8 +67,10 @@ class Connection:
             ending = next(job for job in jobs if job in done).result()
         finally:
             await _stopped(reader, clock)
-            await self._session.aclose()
-            await self._say_goodbye(writer, ending_s=0.0 if reader in done else _GOODBYE_S)
+            try:
+                await self._session.aclose()
+            finally:
+                await self._say_goodbye(writer, ending_s=0.0 if reader in done else _GOODBYE_S)
         if ending.limit is not None:
             hit(ending.limit)
         return ending

@@ -38,9 +38,14 @@ class Message:
     content: str
 
 
+class EngineAborted(Exception):
+    """The engine gave a request up before its end, and nobody had asked it to."""
+
+
 @dataclass(frozen=True, slots=True)
 class EngineInfo:
-    """Sizes in tokens. ``kv_capacity`` is what all sessions together can hold."""
+    """Sizes in tokens. ``kv_capacity`` is what all sessions together can hold; ``aliases`` are
+    other names of the model."""
 
     engine: str
     version: str
@@ -49,7 +54,12 @@ class EngineInfo:
     kv_capacity: int
     block_size: int
     max_sessions: int
+    aliases: tuple[str, ...] = ()
     settings: dict[str, Any] = field(default_factory=dict)
+
+    def serves(self, model: str) -> bool:
+        """Whether that is a name of the model."""
+        return model == self.model or model in self.aliases
 
 
 class TextDecoder(Protocol):
@@ -84,4 +94,7 @@ class Engine(Protocol):
 
         The engine asks for a chunk when it can take one; the caller hands out the next only when
         the one before is done. Closing the iterator aborts and frees the KV blocks.
+
+        Raises:
+            EngineAborted: it gave the request up. Other errors are the engine's own.
         """

@@ -4,7 +4,9 @@ from typing import Final
 
 from prometheus_client import Counter, Gauge, Histogram
 
-SESSIONS: Final = Gauge("s2l_sessions", "Open Realtime sessions", ["state"])
+SESSIONS: Final = Gauge(
+    "s2l_sessions", "Open Realtime sessions", ["state"], multiprocess_mode="livesum"
+)
 """``state``: ``open`` (context may still come), ``answering``, ``idle`` (answered)."""
 
 CHUNKS: Final = Counter("s2l_chunks", "Chunks of context handed to the engine")

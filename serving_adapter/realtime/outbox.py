@@ -26,7 +26,7 @@ class Outbox:
     def __init__(self, sink: Sink, limits: Limits) -> None:
         self._sink = sink
         self._limits = limits
-        self._frames: deque[str] = deque()
+        self._frames: deque[bytes] = deque()
         self._unsent_bytes = 0
         self._news = asyncio.Event()
         self._closing = False
@@ -35,7 +35,7 @@ class Outbox:
 
     def put(self, event: Event) -> None:
         """Send an event after those before it."""
-        frame = msgspec.json.encode(event).decode()
+        frame = msgspec.json.encode(event)
         if self._unsent_bytes + len(frame) > self._limits.max_unsent_bytes:
             self._overflowed = True
             if self._sending is not None and not self._sending.expired():
@@ -66,10 +66,10 @@ class Outbox:
         reason = f"the client does not read what it is sent ({limit})"
         return Ending(POLICY_VIOLATION, reason, limit)
 
-    async def _sent(self, frame: str) -> bool:
+    async def _sent(self, frame: bytes) -> bool:
         try:
             async with asyncio.timeout(self._limits.max_send_s) as self._sending:
-                await self._sink.send(frame)
+                await self._sink.send(frame.decode())
         except TimeoutError:
             return False
         finally:

@@ -107,7 +107,7 @@ class Responses:
     ) -> Response:
         """The response, its prompt complete; its item is in the conversation if it has a place."""
         sampling = self._sampling(config, len(view.prompt))
-        reports = self._context.extension.report
+        reports = self._context.reports
         if config.conversation == "none" or config.input is not None:
             in_conversation = None if config.conversation == "none" else item
             apart = self._context.begin_answer_apart(view, in_conversation)

@@ -109,7 +109,7 @@ class ServerSession:
 
     def _on_held(self, item_ids: list[str], tokens: int) -> None:
         """Tells a client that asked for it which items the engine holds by now."""
-        if item_ids and self._context.extension.report:
+        if item_ids and self._context.reports:
             self._put(out.event("s2l.prefilled", item_ids=item_ids, tokens=tokens))
 
     def _note_state(self) -> None:

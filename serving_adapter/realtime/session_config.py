@@ -9,6 +9,8 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta
 
+from s2l.serving_adapter.realtime.engine import EngineInfo
+
 MaxOutputTokens = Annotated[int, Meta(ge=1, le=2**31)] | Literal["inf"]
 Temperature = Annotated[float, Meta(ge=0, le=2)]
 ItemId = Annotated[str, Meta(min_length=1, max_length=64)]
@@ -40,14 +42,14 @@ def not_supported(what: str, param: str) -> RealtimeError:
     return RealtimeError("not_supported", f"this server does not support {what}", param=param)
 
 
-class Extension(msgspec.Struct, frozen=True):
-    """What a client may ask for beyond the API, in ``session.update``."""
+class Extension(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a client may ask for beyond the API, in ``session.update``; None is what it did not."""
 
-    cache_salt: Annotated[str, Meta(max_length=512)] = ""
+    cache_salt: Annotated[str, Meta(max_length=512)] | None = None
     """Sessions with different salts share no prefix cache."""
-    report: bool = False
+    report: bool | None = None
     """Send ``s2l.prefilled`` events and token counts with deltas and usage."""
-    temperature: Temperature = 0.0
+    temperature: Temperature | None = None
 
 
 class Item(msgspec.Struct, frozen=True):
@@ -93,14 +95,16 @@ class SessionConfig(_Shared, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def updated(self, new: "SessionConfig") -> "SessionConfig":
         """These settings with those that the update gives."""
-        changes = {f: v for f in new.__struct_fields__ if (v := getattr(new, f)) is not None}
+        changes = _given(new)
+        if self.s2l is not None and new.s2l is not None:
+            changes["s2l"] = msgspec.structs.replace(self.s2l, **_given(new.s2l))
         return msgspec.structs.replace(self, **changes)
 
-    def check(self, model: str) -> None:
-        """Raises RealtimeError for what this server, which has this model, cannot do."""
+    def check(self, info: EngineInfo) -> None:
+        """Raises RealtimeError for what this server, which has this engine, cannot do."""
         _refuse_unsupported(self, "session")
-        if self.model not in (None, model):
-            message = f"this server serves {model!r}, not {self.model!r}"
+        if self.model is not None and not info.serves(self.model):
+            message = f"this server serves {info.model!r}, not {self.model[:100]!r}"
             raise RealtimeError("model_not_found", message, param="session.model")
 
 
@@ -135,6 +139,11 @@ _HARMLESS: Final[dict[str, tuple[Any, ...]]] = {
     "truncation": ("disabled",),
 }
 """Values that ask for nothing beyond what is done anyway; those of other fields are served."""
+
+
+def _given(settings: msgspec.Struct) -> dict[str, Any]:
+    fields = settings.__struct_fields__
+    return {name: value for name in fields if (value := getattr(settings, name)) is not None}
 
 
 def _refuse_unsupported(config: _Shared, param: str) -> None:

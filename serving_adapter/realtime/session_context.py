@@ -62,7 +62,17 @@ class SessionContext:
     def temperature(self) -> float:
         """The session's temperature; greedy unless asked otherwise."""
         own = self.config.temperature
-        return self.extension.temperature if own is None else own
+        return (self.extension.temperature or 0.0) if own is None else own
+
+    @property
+    def cache_salt(self) -> str:
+        """What keeps this session's prefixes apart from others'; empty for those of all."""
+        return self.extension.cache_salt or ""
+
+    @property
+    def reports(self) -> bool:
+        """Whether the client asked for reports of what is prefilled."""
+        return bool(self.extension.report)
 
     @property
     def begun(self) -> bool:
@@ -82,15 +92,16 @@ class SessionContext:
         Raises:
             RealtimeError: they ask for what is not there, or the context is too long with them.
         """
-        new.check(self._engine.info.model)
+        new.check(self._engine.info)
         async with self.settled():
             config = self.config.updated(new)
-            salt = config.s2l.cache_salt if config.s2l else ""
-            if self.begun and salt != self.extension.cache_salt:
+            salt = (config.s2l.cache_salt if config.s2l else None) or ""
+            if self.begun and salt != self.cache_salt:
                 what = "another cache salt while context is being prefilled"
                 raise not_supported(what, "session.s2l.cache_salt")
             if config.instructions != self.config.instructions:
-                self._count_change()
+                if self._engine_follows:
+                    self._count_change()
                 await self._adopt(self.conversation.copy(), config, grows="session.instructions")
             self.config = config
 
@@ -118,7 +129,8 @@ class SessionContext:
         async with self.settled():
             changed = self.conversation.copy()
             changed.delete(item_id)
-            self._count_change()
+            if self._engine_follows:
+                self._count_change()
             await self._adopt(changed, self.config)
 
     async def view(self, instructions: str | None, items: Sequence[Item] | None) -> Conversation:
@@ -146,7 +158,7 @@ class SessionContext:
             Overloaded: too many sessions wait for KV cache already.
         """
         prompt = self._next_prompt()
-        prompt.follow(view, self.extension.cache_salt, to_the_end=True)
+        prompt.follow(view, self.cache_salt, to_the_end=True)
         self._prompt = None
         self._add_answer(item)
         return prompt
@@ -160,7 +172,7 @@ class SessionContext:
             Overloaded: too many sessions wait for KV cache already.
         """
         prompt = self._new_prompt(lambda tokens: None)
-        prompt.cache_salt = self.extension.cache_salt
+        prompt.cache_salt = self.cache_salt
         prompt.replace(view.prompt)
         if item is not None:
             self._add_answer(item)
@@ -219,7 +231,7 @@ class SessionContext:
         if grows and not fits:
             raise self._too_long(changed, grows)
         if fits and not self.answering and (begins or self.begun):
-            self._next_prompt().follow(changed, self.extension.cache_salt)
+            self._next_prompt().follow(changed, self.cache_salt)
         self.conversation = changed
 
     async def _of(self, items: Sequence[Item]) -> Conversation:
@@ -251,6 +263,11 @@ class SessionContext:
         self.conversation = changed
         self.answering = True
         self._queued_changes = 0
+
+    @property
+    def _engine_follows(self) -> bool:
+        """Whether the engine has, or will have, something to do for a change."""
+        return self.begun or self.answering
 
     def _count_change(self) -> None:
         limit = self._limits.max_queued_changes

@@ -1,15 +1,18 @@
 """A prompt that is prefilled while it changes, and answered once it is complete."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 
-from s2l.serving_adapter.realtime import metrics
 from s2l.serving_adapter.realtime.admission import Admission
 from s2l.serving_adapter.realtime.claim import Ask, Claim, Kind, Leave
-from s2l.serving_adapter.realtime.engine import Chunk, Engine, Step
+from s2l.serving_adapter.realtime.engine import Chunk, Engine, EngineAborted, Step
+from s2l.serving_adapter.realtime.prompt_account import PromptAccount
 from s2l.serving_adapter.realtime.prompt_run import PromptRun, common_prefix
+
+log = logging.getLogger(__name__)
 
 SETTLE_S = 0.005
 """Changes that follow each other closer than this are prefilled as one. What is sent in one burst,
@@ -54,11 +57,7 @@ class StreamedPrompt:
         self._tokens: list[int] = []
         self._run = PromptRun("")
         self._runs = 0
-        self._past: list[int] = []  # what past requests were handed of a prompt, perhaps changed
-        self._thrown_away = 0
-        self._found: int | None = None
-        self._discarded = 0
-        self._held_when_asked = 0
+        self._account = PromptAccount()
         self._growing = 0
         self._version = 0
         self._last_change_s = 0.0
@@ -79,31 +78,25 @@ class StreamedPrompt:
         return self._run.held_of(self._tokens)
 
     @property
-    def prefix_cached_tokens(self) -> int:
-        """Prompt tokens that the last request found in the prefix cache."""
-        return self._run.cached or 0
-
-    @property
     def cached_tokens(self) -> int:
         """Prompt tokens that were there when the answer was asked for; where a chunk was in the
         engine just then, those of it are not among them."""
-        held = min(self._run.held_at_end, self._held_when_asked)
-        return max(held, self.prefix_cached_tokens)
+        return self._account.cached(self._run)
 
     @property
     def discarded_tokens(self) -> int:
         """Tokens generated after intermediate chunks, which are no part of an answer."""
-        return self._discarded
+        return self._account.discarded
 
     @property
     def found_tokens(self) -> int:
         """Prompt tokens that were in the prefix cache before this prompt had put any there."""
-        return self._found or 0
+        return self._account.found or 0
 
     @property
     def invalidated_tokens(self) -> int:
         """Tokens handed to the engine that the next request could not reuse, since they changed."""
-        return self._thrown_away
+        return self._account.invalidated
 
     @contextmanager
     def changing(self) -> Iterator[None]:
@@ -136,7 +129,7 @@ class StreamedPrompt:
         """The prompt is complete: yield what the model says. Raises what the engine raises."""
         if self._task is None or not self._tokens:
             raise ValueError("an empty prompt cannot be answered")
-        self._held_when_asked = self.prefilled_tokens
+        self._account.held_when_asked = self.prefilled_tokens
         self._completion = _Completion(max_tokens, temperature)
         self._version += 1
         self._changed.set()
@@ -146,9 +139,13 @@ class StreamedPrompt:
 
     async def aclose(self) -> None:
         """Abort what runs and free its KV blocks."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+        if (task := self._task) is None:
+            return
+        task.cancel()
+        await asyncio.wait([task])
+        failed = None if task.cancelled() else task.exception()
+        if failed and self._completion is None:  # else who waited for the answer was told
+            log.error("early prefill failed", exc_info=failed)
 
     def _note_change(self) -> None:
         self._last_change_s = asyncio.get_running_loop().time()
@@ -179,32 +176,25 @@ class StreamedPrompt:
             for task in (running, overtaken):
                 task.cancel()
             await asyncio.gather(running, overtaken, return_exceptions=True)
-            if run.cached is not None or len(run.sent) >= len(self._past):
-                self._past = run.sent or self._past
+            self._account.over(run)
             self._admission.closed(claim, len(run.sent))
 
     async def _feed(self, run: PromptRun, claim: Claim) -> None:
         steps = self._engine.run(run.request_id, self._chunks(run, claim), self.cache_salt)
-        async with aclosing(steps) as steps:  # type: ignore[type-var]
-            async for step in steps:
-                self._take(run, claim, step)
+        try:
+            async with aclosing(steps) as steps:  # type: ignore[type-var]
+                async for step in steps:
+                    self._take(run, claim, step)
+        except EngineAborted:
+            if run.answering:
+                raise  # what is not asked for yet can be prefilled again
 
     def _take(self, run: PromptRun, claim: Claim, step: Step) -> None:
-        if run.cached is None:
-            run.cached = step.cached_tokens
-            if self._found is None:
-                self._found = step.cached_tokens
-            metrics.REUSED.inc(step.cached_tokens)
-            lost = max(0, run.replaces - step.cached_tokens)
-            self._thrown_away += lost
-            metrics.INVALIDATED.inc(lost)
+        self._account.took(run, step)
         if run.answering:
-            run.generated += len(step.token_ids)
             self._admission.answered(claim, len(run.sent) + run.generated)
             self._steps.put_nowait(step)
-            return
-        self._discarded += len(step.token_ids)
-        if step.finish_reason is not None:
+        elif step.finish_reason is not None:
             run.prefilled = len(run.sent)
             self._admission.prefilled(claim, step.cached_tokens)
             self._on_prefilled(common_prefix(run.sent, self._tokens))
@@ -213,12 +203,9 @@ class StreamedPrompt:
     async def _chunks(self, run: PromptRun, claim: Claim) -> AsyncIterator[Chunk]:
         while True:
             leave = await self._leave(run, claim)
-            if not run.sent and self._tokens[: len(self._past)] != self._past:
-                run.replaces = len(self._past)
             ids = tuple(self._tokens[len(run.sent) : leave.end])
+            self._account.handed_out(run, len(ids), self._tokens)
             run.hand_out(ids, leave.kind)
-            metrics.CHUNKS.inc()
-            metrics.PREFILLED.inc(len(ids))
             if leave.kind is Kind.SESSION:
                 yield Chunk(ids, 1, 0.0, last=False)
                 await run.chunk_done.wait()
@@ -245,7 +232,7 @@ class StreamedPrompt:
             self._admission.withdraw(claim)
 
     def _ask(self, run: PromptRun) -> Ask:
-        start, kept = len(run.sent), common_prefix(self._past, self._tokens)
+        start, kept = len(run.sent), self._account.kept(self._tokens)
         if self._completion:
             return Ask(start, len(self._tokens), kept, self._completion.max_tokens)
         return Ask(start, len(self._tokens) - 1, kept)
@@ -257,15 +244,16 @@ class StreamedPrompt:
         end = len(self._tokens) - 1
         if run.sent:
             return end > len(run.sent) and not self._has_diverged(run)
-        return end > 0 and (claim.cold or end > common_prefix(self._past, self._tokens))
+        return end > 0 and (claim.cold or end > self._account.kept(self._tokens))
 
     async def _until_overtaken(self, run: PromptRun, claim: Claim) -> None:
         """Wait until the request is evicted, out of date, or not worth waiting for any more."""
 
         def at_once() -> bool:
-            # A complete prompt need not wait for its own warming: what is done of it is in the
-            # cache, and the rest is better done with the answer's priority.
-            return claim.evicted or (run.kind is Kind.PREFIX and self._completion is not None)
+            # An answer that began is never begun again. A complete prompt need not wait for its own
+            # warming: what is done of it is in the cache, and the rest is better done at once.
+            evicted = claim.evicted and not run.generated
+            return evicted or (run.kind is Kind.PREFIX and self._completion is not None)
 
         await self._settled(lambda: at_once() or self._has_diverged(run), at_once)
 

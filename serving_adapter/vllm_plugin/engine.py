@@ -10,6 +10,7 @@ priority that it began with.
 
 import asyncio
 import time
+from argparse import Namespace
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from typing import Any, Final
@@ -19,24 +20,59 @@ from tokenizers.decoders import DecodeStream
 from vllm import SamplingParams
 from vllm.engine.protocol import StreamingInput
 from vllm.inputs.engine import tokens_input
+from vllm.renderers.chat_utils import load_chat_template
 from vllm.sampling_params import RequestOutputKind
 
-from s2l.serving_adapter.realtime.engine import Chunk, EngineInfo, Message, Step, TextDecoder
+from s2l.serving_adapter.realtime.engine import (
+    Chunk,
+    EngineAborted,
+    EngineInfo,
+    Message,
+    Step,
+    TextDecoder,
+)
 
 OWN: Final = "s2l-"
 """What the ids of our requests begin with, which tells them from those of the server's own API."""
+
+_GIVEN_UP: Final = ("abort", "error")
+"""Of vLLM's finish reasons, those of requests that it ended itself, as when it is paused."""
 
 LOOK_S: Final = 0.02
 """The server's other requests are looked through no more often than this."""
 
 
-class VllmEngine:
-    """A running vLLM engine behind the Engine protocol."""
+def engine_of(client: Any, state: Any, args: Namespace) -> "VllmEngine":
+    """The engine of a vLLM server, given its state and its command line."""
+    return VllmEngine(
+        client,
+        served_names=[model.name for model in state.openai_serving_models.base_model_paths],
+        chat_template=load_chat_template(args.chat_template),
+        template_arguments=args.default_chat_template_kwargs,
+    )
 
-    def __init__(self, client: Any, *, served_name: str) -> None:
+
+class VllmEngine:
+    """A running vLLM engine behind the Engine protocol.
+
+    The first of ``served_names`` is what the model is called. ``chat_template`` takes the place of
+    the tokenizer's; ``template_arguments`` are handed to either.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        *,
+        served_names: Sequence[str],
+        chat_template: str | None = None,
+        template_arguments: dict[str, Any] | None = None,
+    ) -> None:
         self._client = client
         self._tokenizer = client.get_tokenizer()
-        self.info = _info(client.vllm_config, served_name)
+        self._chat_template = chat_template
+        self._has_template = bool(chat_template or self._tokenizer.chat_template)
+        self._template_arguments = template_arguments or {}
+        self.info = _info(client.vllm_config, served_names)
         self._others: dict[str, float] = {}
         self._looked_s = 0.0
 
@@ -57,7 +93,7 @@ class VllmEngine:
 
     async def tokenize(self, text: str, *, start: bool = False) -> list[int]:
         """Token ids of the text; a text that starts a prompt gets what the model starts with."""
-        bos = start and self._tokenizer.chat_template is None  # templates write it themselves
+        bos = start and not self._has_template  # templates write it themselves
 
         def encode() -> list[int]:
             return list(self._tokenizer.encode(text, add_special_tokens=bos))
@@ -66,12 +102,14 @@ class VllmEngine:
 
     def render(self, messages: Sequence[Message]) -> str:
         """The text of the model's chat template, of the bare messages where it has none."""
-        if self._tokenizer.chat_template is None:
+        if not self._has_template:
             return "\n".join(message.content for message in messages)
         rendered: str = self._tokenizer.apply_chat_template(
             [{"role": message.role, "content": message.content} for message in messages],
+            chat_template=self._chat_template,
             tokenize=False,
             add_generation_prompt=True,
+            **self._template_arguments,
         )
         return rendered
 
@@ -93,6 +131,8 @@ class VllmEngine:
         async with aclosing(outputs):
             async for output in outputs:
                 answer = output.outputs[0]
+                if answer.finish_reason in _GIVEN_UP:
+                    raise EngineAborted(f"the engine gave the request up: {answer.finish_reason}")
                 cached = output.num_cached_tokens or 0
                 yield Step(tuple(answer.token_ids), answer.finish_reason, cached)
 
@@ -118,12 +158,13 @@ def _sampling(chunk: Chunk) -> SamplingParams:
     )
 
 
-def _info(config: Any, served_name: str) -> EngineInfo:
+def _info(config: Any, served_names: Sequence[str]) -> EngineInfo:
     cache, scheduler, model = config.cache_config, config.scheduler_config, config.model_config
     return EngineInfo(
         engine="vllm",
         version=vllm.__version__,
-        model=served_name,
+        model=served_names[0],
+        aliases=tuple(served_names[1:]),
         max_model_len=model.max_model_len,
         # vLLM keeps one block empty; server processes that share an engine share its cache.
         kv_capacity=(cache.num_gpu_blocks - 1)

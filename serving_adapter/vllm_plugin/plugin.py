@@ -13,8 +13,14 @@ from starlette.responses import JSONResponse
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from s2l.serving_adapter.realtime.connection import Connection
+from s2l.serving_adapter.realtime.handshake import (
+    SUBPROTOCOL,
+    Refusal,
+    foreign_page,
+    wrong_model,
+)
 from s2l.serving_adapter.realtime.limits import Ending, Limits, OpenSessions, key_of
-from s2l.serving_adapter.vllm_plugin.engine import VllmEngine
+from s2l.serving_adapter.vllm_plugin.engine import engine_of
 from s2l.serving_adapter.vllm_plugin.prefill import admission_of
 
 if TYPE_CHECKING:
@@ -42,26 +48,29 @@ class RealtimePlugin:
         Raises:
             ValueError: a variable of a limit or of the prefill mode is wrong.
         """
-        engine = VllmEngine(engine_client, served_name=state.openai_serving_models.model_name())
+        engine = engine_of(engine_client, state, args)
         state.s2l_limits = Limits.from_environment()
         state.s2l_sessions = OpenSessions(state.s2l_limits.max_sessions_per_key)
         state.s2l_asks_for_key = _asks_for_key(args)
+        state.s2l_origins = tuple(args.allowed_origins)
         state.s2l_engine = engine
         state.s2l_admission = admission_of(engine)
 
 
 async def serve(websocket: WebSocket) -> None:
-    """One Realtime session, if its key may have one more."""
+    """One Realtime session, if the client may have one, and its key one more."""
     state = websocket.app.state
     sessions: OpenSessions = state.s2l_sessions
-    address = websocket.client.host if websocket.client else ""
-    authorization = websocket.headers.get("authorization", "")
-    key = key_of(authorization if state.s2l_asks_for_key else None, address)
+    if (refusal := _refusal(websocket)) is not None:
+        await websocket.send_denial_response(_denial(refusal))
+        return
+    key = _key(websocket)
     if not sessions.enter(key):
-        await websocket.send_denial_response(_too_many(state.s2l_limits))
+        denial = _denial(_too_many(state.s2l_limits), {"Retry-After": "1"})
+        await websocket.send_denial_response(denial)
         return
     try:
-        await websocket.accept()
+        await websocket.accept(_subprotocol(websocket))
         socket = _StarletteSocket(websocket)
         connection = Connection(socket, state.s2l_engine, state.s2l_admission, state.s2l_limits)
         await socket.close(await connection.serve())
@@ -74,15 +83,34 @@ def _asks_for_key(args: Namespace) -> bool:
     return any(args.api_key or [os.environ.get("VLLM_API_KEY")])
 
 
-def _too_many(limits: Limits) -> JSONResponse:
+def _refusal(websocket: WebSocket) -> Refusal | None:
+    state, headers = websocket.app.state, websocket.headers
+    refusal = None
+    if not state.s2l_asks_for_key:
+        origin, host = headers.get("origin"), headers.get("host", "")
+        refusal = foreign_page(origin, host, state.s2l_origins)
+    return refusal or wrong_model(websocket.query_params.get("model"), state.s2l_engine.info)
+
+
+def _key(websocket: WebSocket) -> str:
+    """Whose session it is."""
+    address = websocket.client.host if websocket.client else ""
+    asks_for_key = websocket.app.state.s2l_asks_for_key
+    return key_of(websocket.headers.get("authorization", "") if asks_for_key else None, address)
+
+
+def _subprotocol(websocket: WebSocket) -> str | None:
+    return SUBPROTOCOL if SUBPROTOCOL in websocket.scope.get("subprotocols", ()) else None
+
+
+def _too_many(limits: Limits) -> Refusal:
     message = f"{limits.max_sessions_per_key} sessions are open with this key; close one first"
-    error = {
-        "type": "rate_limit_error",
-        "code": "rate_limit_exceeded",
-        "message": f"{message} (max_sessions_per_key)",
-        "param": None,
-    }
-    return JSONResponse({"error": error}, status_code=429, headers={"Retry-After": "1"})
+    message += " (max_sessions_per_key)"
+    return Refusal(429, "rate_limit_exceeded", message, kind="rate_limit_error")
+
+
+def _denial(refusal: Refusal, headers: dict[str, str] | None = None) -> JSONResponse:
+    return JSONResponse(refusal.body(), status_code=refusal.status, headers=headers)
 
 
 class _StarletteSocket:

@@ -264,6 +264,17 @@ async def test_realtime_sessions_are_refused_dropped_cut_and_spoiled() -> None:
         assert _deltas(frames) == 6
 
 
+async def test_a_hanging_realtime_session_ends_with_the_client() -> None:
+    async with failing("hang@100%") as (_, client):
+        waiting = asyncio.create_task(_realtime(client))
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(waiting, 0.1)
+        async with asyncio.timeout(5):
+            while (ended := await outcomes(client)) == []:
+                await asyncio.sleep(0.01)
+        assert ended == ["hang"]
+
+
 async def test_death_cuts_realtime_sessions_too() -> None:
     async with failing("die@1s") as (_, client), client.ws_connect("/v1/realtime") as socket:
         assert json.loads((await socket.receive(5)).data)["type"] == "session.created"

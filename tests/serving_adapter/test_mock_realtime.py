@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 import aiohttp
+import pytest
 import uvloop
 
 from s2l.serving_adapter.mock.engine import Latencies, MockEngine
@@ -64,6 +65,16 @@ async def test_one_port_serves_both_protocols_with_the_same_answers() -> None:
 def test_and_so_it_does_on_uvloop() -> None:
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_both_protocols())
+
+
+async def test_a_model_that_is_not_there_is_refused_and_the_subprotocol_agreed_on() -> None:
+    async with MockServer(MockEngine(LATENCIES)) as server, aiohttp.ClientSession() as client:
+        with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+            await client.ws_connect(f"{server.url}/v1/realtime?model=other")
+        assert refused.value.status == 404
+        offered = ("openai-insecure-api-key.none", "realtime")
+        async with client.ws_connect(f"{server.url}/v1/realtime", protocols=offered) as socket:
+            assert socket.protocol == "realtime"
 
 
 async def test_each_response_of_a_session_is_logged_and_one_that_is_given_up_too() -> None:

@@ -85,7 +85,7 @@ def _admission(engine: Any, mode: str) -> Admission:
 def _engine(client: Recorded) -> Any:
     from s2l.serving_adapter.vllm_plugin.engine import VllmEngine
 
-    return VllmEngine(client, served_name="m")
+    return VllmEngine(client, served_names=["m"])
 
 
 def _changed(ids: list[int], draw: random.Random) -> list[int]:

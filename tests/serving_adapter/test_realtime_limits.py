@@ -12,6 +12,7 @@ from s2l.serving_adapter.mock.engine import Latencies, MockEngine
 from s2l.serving_adapter.realtime.admission import Admission
 from s2l.serving_adapter.realtime.connection import Connection
 from s2l.serving_adapter.realtime.limits import Limits, OpenSessions, key_of
+from s2l.serving_adapter.realtime.outbox import Outbox
 
 SLOW = Latencies(prefill_tokens_per_s=1e6, overhead_s=0.005, tpot_s=0.02)
 
@@ -86,6 +87,14 @@ async def test_changes_that_the_engine_took_are_forgotten(connected: Any) -> Non
             await peer.until("s2l.prefilled")
 
 
+async def test_changes_that_the_engine_need_not_take_are_not_counted(connected: Any) -> None:
+    async with connected(limits=Limits(max_queued_changes=2)) as peer:
+        for number in range(6):
+            await peer.send("session.update", session={"instructions": f"Go {number}."})
+            await peer.ask(conversation="none", instructions="Greet.")
+            assert (await peer.done())["status"] == "incomplete"
+
+
 async def test_an_idle_session_is_ended(connected: Any) -> None:
     before = _hits("max_idle_s")
     async with connected(limits=Limits(max_idle_s=0.1)) as peer:
@@ -151,6 +160,14 @@ async def test_a_client_that_does_not_read_is_dropped(limits: Limits, limit: str
     assert (engine.open_runs, admission.free_tokens) == (0, 10_000)
     assert _hits(limit) - before == 1
     engine.close()
+
+
+async def test_unsent_events_are_counted_in_bytes() -> None:
+    outbox = Outbox(Stuck(), Limits(max_unsent_bytes=1000))
+    outbox.put({"type": "x" * 400})
+    outbox.put({"type": "\u4e2d" * 200})  # 600 bytes of 200 signs
+    ending = await asyncio.wait_for(outbox.drain(), 5)
+    assert ending.limit == "max_unsent_bytes"
 
 
 async def test_a_full_queue_is_told_as_the_api_does(connected: Any) -> None:

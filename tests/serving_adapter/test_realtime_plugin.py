@@ -40,7 +40,9 @@ class Server:
 
 
 @asynccontextmanager
-async def _serving(limits: Limits, latencies: Latencies | None = None) -> AsyncIterator[Server]:
+async def _serving(
+    limits: Limits, latencies: Latencies | None = None, *, asks_for_key: bool = True
+) -> AsyncIterator[Server]:
     from vllm.entrypoints.serve.middleware.authenticate import AuthenticationMiddleware
 
     from s2l.serving_adapter.vllm_plugin.plugin import RealtimePlugin
@@ -48,9 +50,11 @@ async def _serving(limits: Limits, latencies: Latencies | None = None) -> AsyncI
     engine = MockEngine(latencies or Latencies(1e6, 0.001, 0.001), kv_capacity=64_000)
     app = FastAPI()
     RealtimePlugin().attach_router(app)
-    app.add_middleware(AuthenticationMiddleware, tokens=[KEY])
+    if asks_for_key:
+        app.add_middleware(AuthenticationMiddleware, tokens=[KEY])
     app.state.s2l_limits, app.state.s2l_engine = limits, engine
-    app.state.s2l_asks_for_key = True
+    app.state.s2l_asks_for_key = asks_for_key
+    app.state.s2l_origins = ("https://trusted.example",)
     app.state.s2l_sessions = OpenSessions(limits.max_sessions_per_key)
     app.state.s2l_admission = Admission(64_000, block_size=16, max_sessions=64)
     config = uvicorn.Config(app, log_level="error", lifespan="off", timeout_graceful_shutdown=2)
@@ -95,6 +99,40 @@ async def test_without_the_key_the_socket_is_not_accepted(key: str | None) -> No
             await http.ws_connect(server.url, headers=headers)
         assert refused.value.status == 401
         assert server.sessions.total == 0
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null"])
+async def test_a_page_of_another_server_opens_no_session(origin: str) -> None:
+    async with _serving(Limits(), asks_for_key=False) as server, aiohttp.ClientSession() as http:
+        with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+            await http.ws_connect(server.url, origin=origin)
+        assert refused.value.status == 403
+        own = server.url.removesuffix("/v1/realtime")
+        for trusted in ("https://trusted.example", own):
+            async with http.ws_connect(server.url, origin=trusted) as socket:
+                assert json.loads((await socket.receive()).data)["type"] == "session.created"
+        await server.until_free()
+
+
+async def test_a_page_that_has_the_key_may_come_from_anywhere() -> None:
+    async with _serving(Limits()) as server, aiohttp.ClientSession() as http:
+        headers = {"Authorization": f"Bearer {KEY}"}
+        async with http.ws_connect(server.url, origin="https://a", headers=headers) as socket:
+            assert json.loads((await socket.receive()).data)["type"] == "session.created"
+        await server.until_free()
+
+
+async def test_the_model_and_the_subprotocol_are_looked_at_before_the_socket_is_accepted() -> None:
+    async with _serving(Limits()) as server:
+        headers = {"Authorization": f"Bearer {KEY}"}
+        async with aiohttp.ClientSession(headers=headers) as http:
+            with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+                await http.ws_connect(f"{server.url}?model=other")
+            assert refused.value.status == 404
+            url = f"{server.url}?model=mock"
+            async with http.ws_connect(url, protocols=("other", "realtime")) as socket:
+                assert socket.protocol == "realtime"
+        await server.until_free()
 
 
 async def test_a_key_with_too_many_sessions_is_refused_before_the_socket_is() -> None:

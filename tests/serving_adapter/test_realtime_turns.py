@@ -387,6 +387,22 @@ async def test_a_template_without_a_place_for_a_turn_refuses_it(
         assert peer.prompts()[-1] == "<system> Rules.\n<user> Hi.\n<assistant>"
 
 
+async def test_extensions_that_an_update_does_not_name_stay(connected: Any) -> None:
+    async with connected() as peer:
+        await peer.send("session.update", session={"s2l": {"report": True, "cache_salt": "one"}})
+        await peer.send("session.update", session={"s2l": {"temperature": 0.5}})
+        await peer.item("More words to come.", "a")
+        assert (await peer.last("s2l.prefilled"))["item_ids"] == ["a"]
+        await peer.send("session.update", session={"s2l": {"cache_salt": "one"}})
+        assert (await peer.next())["type"] == "session.updated"
+        await peer.send("session.update", session={"s2l": {"cache_salts": "one"}})
+        problem = await peer.error()
+        assert (problem["code"], problem["param"]) == (
+            "unknown_parameter",
+            "session.s2l.cache_salts",
+        )
+
+
 async def test_the_salt_cannot_change_under_a_prompt(connected: Any) -> None:
     async with connected() as peer:
         await peer.send("session.update", session={"s2l": {"cache_salt": "one"}})
