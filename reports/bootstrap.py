@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from s2l.reports.metrics import Floats
+from s2l.reports.query_bootstrap import Codes, drawn_percentiles, numbered
 
 RESAMPLES: Final = 10_000
 PAIRED_RESAMPLES: Final = 2_000
@@ -42,22 +43,34 @@ def carries_interval(n: int, level: float, coverage: float = 0.95) -> bool:
     return n > 0 and 1 - p**n - (1 - p) ** n >= coverage
 
 
-def median_interval(values: Floats, seed: int, coverage: float = 0.95) -> Interval | None:
+def median_interval(
+    values: Floats, seed: int, coverage: float = 0.95, codes: Codes | None = None
+) -> Interval | None:
     """Percentile bootstrap interval of the median; None with fewer than 6 values."""
-    return quantile_interval(values, 50, seed, coverage)
+    return quantile_interval(values, 50, seed, coverage, codes)
 
 
 def quantile_interval(
-    values: Floats, level: float, seed: int, coverage: float = 0.95
+    values: Floats,
+    level: float,
+    seed: int,
+    coverage: float = 0.95,
+    codes: Codes | None = None,
 ) -> Interval | None:
     """Percentile bootstrap interval of one percentile; None where too few values carry it.
 
     Args:
-        values: an independent sample, in any order, without NaN.
+        values: a sample, in any order, without NaN; independent but for those of one query.
         level: the percentile, 0 to 100, linear between values as NumPy's.
         seed: of the random generator; the same seed gives the same interval.
         coverage: of the interval, between 0 and 1.
+        codes: the query of each value, where queries were asked several times.
     """
+    if codes is not None and (queries := numbered(codes)) is not None:
+        if not carries_interval(int(queries.max()) + 1, level, coverage):
+            return None
+        drawn = drawn_percentiles([values], queries, level / 100, np.random.default_rng(seed))
+        return Interval.of(drawn[0], coverage)
     if not carries_interval(values.size, level, coverage):
         return None
     random = np.random.default_rng(seed)
@@ -65,15 +78,26 @@ def quantile_interval(
 
 
 def paired_ratio_interval(
-    numerators: Floats, denominators: Floats, level: float, seed: int, coverage: float = 0.95
+    numerators: Floats,
+    denominators: Floats,
+    level: float,
+    seed: int,
+    coverage: float = 0.95,
+    codes: Codes | None = None,
 ) -> Interval | None:
     """Bootstrap interval of the ratio of both sides' percentiles, pairs resampled as pairs.
 
     Args:
         numerators, denominators: value i of one belongs to value i of the other; no NaN, and the
             denominators positive.
-        level, seed, coverage: as in ``quantile_interval``.
+        level, seed, coverage, codes: as in ``quantile_interval``.
     """
+    if codes is not None and (queries := numbered(codes)) is not None:
+        if not carries_interval(int(queries.max()) + 1, level, coverage):
+            return None
+        sides, random = (numerators, denominators), np.random.default_rng(seed)
+        above, below = drawn_percentiles(sides, queries, level / 100, random)
+        return Interval.of(above / below, coverage)
     if not carries_interval(numerators.size, level, coverage):
         return None
     random, p = np.random.default_rng(seed), level / 100

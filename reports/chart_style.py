@@ -30,6 +30,7 @@ _CONFIG: Final[Spec] = {
         "titleFontWeight": "normal",
         "titlePadding": 10,
         "labelPadding": 6,
+        "labelSeparation": 8,
         "gridColor": palette.GRID,
         "domainColor": palette.GRID,
         "tickColor": palette.GRID,

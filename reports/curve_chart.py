@@ -55,11 +55,13 @@ def _chart(values: list[dict[str, Any]], label: str) -> Spec:
     colour = delivery_colour(alt.Legend(values=present))
     shapes = alt.Scale(domain=DELIVERIES, range=["circle", "square"])
     axis = alt.Axis(format="~%", tickCount=5)
+    flat = len({row["quality"] for row in values}) == 1
+    scale = alt.Scale(domain=[0, 1], padding=16) if flat else alt.Scale(zero=False, padding=16)
     base = alt.Chart(rows(values)).encode(
         x=alt.X("s:Q", scale=alt.Scale(zero=False, padding=24), axis=alt.Axis(tickCount=6)).title(
             "Median TTFT from the query, s"
         ),
-        y=alt.Y("quality:Q", scale=alt.Scale(zero=False, padding=16), axis=axis).title(label),
+        y=alt.Y("quality:Q", scale=scale, axis=axis).title(label),
         color=colour,
         tooltip=[
             alt.Tooltip("delivery:N"),
@@ -73,8 +75,14 @@ def _chart(values: list[dict[str, Any]], label: str) -> Spec:
     dots = base.mark_point(filled=True, size=60, opacity=1, clip=True).encode(
         shape=alt.Shape("delivery:N", scale=shapes, legend=alt.Legend(values=present))
     )
-    labels = base.mark_text(dy=-11, fontSize=11).encode(text="at:N")
-    return specification(alt.layer(lines, dots, labels), 240)
+    # One side of the line for each delivery: their points may lie beside each other.
+    labels = [
+        base.mark_text(dy=dy, fontSize=11)
+        .encode(text="at:N")
+        .transform_filter(alt.datum.delivery == name)
+        for name, dy in zip(DELIVERIES, (-11, 14), strict=True)
+    ]
+    return specification(alt.layer(lines, dots, *labels), 240)
 
 
 def _row(point: CurvePoint, name: str) -> dict[str, Any] | None:

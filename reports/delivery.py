@@ -13,6 +13,7 @@ from s2l.reports.answers import AnswerQuality
 from s2l.reports.attainment import PER_REQUEST, UNSENT, Attainment
 from s2l.reports.bootstrap import Interval, quantile_interval
 from s2l.reports.percentiles import LEVELS, Distribution, samples_needed
+from s2l.reports.query_bootstrap import Codes
 from s2l.reports.request_scan import NO_EVENTS, TokenEvents
 from s2l.reports.run_data import RunData
 from s2l.reports.slo import Slo
@@ -48,6 +49,7 @@ class Latencies:
 
     ``intervals`` has the 95 % bootstrap intervals of those percentiles that the sample carries one
     for, by metric and percentile. ``itl_s`` has none: gaps of one answer are not independent.
+    Those named for what was actual or for the service count from actual times.
     """
 
     ttft_s: Distribution
@@ -60,6 +62,9 @@ class Latencies:
     e2e_user_s: Distribution
     schedule_lag_s: Distribution
     chunk_lag_s: Distribution
+    ttft_user_actual_s: Distribution
+    e2e_service_s: Distribution
+    e2e_user_actual_s: Distribution
     tokens_per_event: float | None
     intervals: dict[str, dict[str, Interval]]
 
@@ -70,21 +75,27 @@ class Latencies:
         """Derive them from one delivery; ``seed`` is the bootstrap's."""
         done = metrics.succeeded(requests)
         values = {name: metric(done) for name, metric in PER_REQUEST.items()}
+        codes = metrics.codes(done, "query_id")
         return cls(
             **{name: Distribution.of(found) for name, found in values.items()},
             itl_s=Distribution.of(events.gaps_s),
             schedule_lag_s=Distribution.of(metrics.schedule_lag_s(requests)),
             chunk_lag_s=Distribution.of(metrics.chunk_lag_s(chunks)),
+            ttft_user_actual_s=Distribution.of(metrics.ttft_user_actual_s(done)),
+            e2e_service_s=Distribution.of(metrics.e2e_service_s(done)),
+            e2e_user_actual_s=Distribution.of(metrics.e2e_user_actual_s(done)),
             tokens_per_event=events.tokens_per_event,
-            intervals={name: intervals_of(found, seed) for name, found in values.items()},
+            intervals={name: intervals_of(found, codes, seed) for name, found in values.items()},
         )
 
 
-def intervals_of(values: metrics.Floats, seed: int) -> dict[str, Interval]:
-    """The interval of every percentile that is shown and that the values carry one for."""
-    known = np.sort(values[~np.isnan(values)])
+def intervals_of(values: metrics.Floats, codes: Codes, seed: int) -> dict[str, Interval]:
+    """The interval of every percentile that is shown and that the values, of the queries in
+    ``codes``, carry one for."""
+    order = np.argsort(values, kind="stable")[: np.count_nonzero(~np.isnan(values))]
+    known, codes = values[order], codes[order]
     found = {
-        name: quantile_interval(known, level, seed)
+        name: quantile_interval(known, level, seed, codes=codes)
         for name, level in LEVELS.items()
         if known.size >= samples_needed(level)
     }

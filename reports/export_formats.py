@@ -14,16 +14,21 @@ import pyarrow.parquet as pq
 
 from s2l.replayer.run import Run
 from s2l.reports.comparison.words import doubts
+from s2l.reports.gain import StreamingGain
+from s2l.reports.headline import gain_headline
 from s2l.reports.markdown_text import cell, line
+from s2l.reports.pairs import Pairs
 from s2l.reports.percentiles import LABELS, LEVELS, percentile, samples_needed
-from s2l.reports.request_metrics import metric_table
+from s2l.reports.request_metrics import light_requests, metric_table
 from s2l.reports.scores import SIMILARITY
+from s2l.reports.summary import DELIVERIES
 from s2l.reports.units import NOT_KNOWN, Unit, number, percent
 from s2l.workloads.durable import durable_file
 
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """What begins a formula; the last four are the wide forms of the first four."""
 _ROWS: Final = 65_536
+_AT_THE_END: Final = "100%"
 _LATENCIES: Final = {
     "ttft_s": "TTFT",
     "ttft_user_s": "TTFT, user",
@@ -105,13 +110,16 @@ def _rows(table: pa.Table) -> Iterator[dict[str, Any]]:
 
 
 def summary_markdown(run: Run, table: pa.Table) -> str:
-    """The percentiles and scores of a run's deliveries as Markdown tables, its doubts first."""
+    """The gain, percentiles and scores of a run as Markdown, its doubts first."""
     info = run.info
     text = StringIO()
     name = ", ".join(filter(None, (info.trace.name, info.target.model, info.created_utc[:10])))
     print(f"**{line(run.path.name)}** ({line(name)})\n", file=text)
     for doubt in doubts("This", info):
         print(f"**{line(doubt)}**\n", file=text)
+    if (gain := _gain(run)) is not None:
+        said = gain_headline(gain)
+        print(" ".join(map(line, (str(said), *said.remarks))) + "\n", file=text)
     groups = _groups(table)
     levels = _levels(groups)
     print(f"| | | n | {' | '.join(LABELS[level] for level in levels)} |", file=text)
@@ -124,6 +132,15 @@ def summary_markdown(run: Run, table: pa.Table) -> str:
     for label, cells in _figures(table, groups):
         print(f"| {label} | {' | '.join(cells)} |", file=text)
     return text.getvalue()
+
+
+def _gain(run: Run) -> StreamingGain | None:
+    """The streaming gain; None where the run has one delivery."""
+    requests = light_requests(run)
+    final = requests.filter(pc.equal(pc.fill_null(requests["answer_at"], _AT_THE_END), _AT_THE_END))
+    if set(DELIVERIES) - set(final["delivery"].unique().to_pylist()):
+        return None
+    return StreamingGain.of(Pairs.of(final), run.info.seed)
 
 
 def _groups(table: pa.Table) -> list[tuple[str, pa.Table]]:

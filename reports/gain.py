@@ -5,9 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from s2l.reports.bootstrap import Interval, median_interval, paired_ratio_interval
-from s2l.reports.metrics import Floats, ratio, ttft_s
+from s2l.reports.metrics import Floats, codes, ratio, ttft_s
 from s2l.reports.pairs import Pairs
 from s2l.reports.percentiles import LEVELS, Distribution
+from s2l.reports.query_bootstrap import Codes
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +27,13 @@ class SidedGain:
 class StreamingGain:
     """``ttft_s`` wait / stream over the queries that succeeded in both deliveries.
 
-    ``pairs`` is how many gains there are, ``unpaired`` how many queries were left out. ``median``
-    is None with fewer than two pairs, ``interval`` with fewer than six. ``single`` is the gain of
-    a lone pair.
+    ``pairs`` is how many gains there are, of ``queries`` queries; ``unpaired`` is how many pairs
+    were left out. ``median`` is None with fewer than two pairs, ``interval`` with fewer than six
+    queries. ``single`` is the gain of a lone pair.
     """
 
     pairs: int
+    queries: int
     unpaired: int
     median: float | None
     interval: Interval | None
@@ -45,17 +47,19 @@ class StreamingGain:
         known = ~np.isnan(gains)
         found = gains[known]
         wait, stream = ttft_s(pairs.wait)[known], ttft_s(pairs.stream)[known]
+        asked = codes(pairs.wait, "query_id")[known]
         return cls(
             pairs=int(found.size),
+            queries=int(np.unique(asked).size),
             unpaired=pairs.unpaired + int((~known).sum()),
             median=Distribution.of(found).p50,
-            interval=median_interval(found, seed),
+            interval=median_interval(found, seed, codes=asked),
             single=float(found[0]) if found.size == 1 else None,
-            sides=_sides(wait, stream, seed),
+            sides=_sides(wait, stream, asked, seed),
         )
 
 
-def _sides(wait: Floats, stream: Floats, seed: int) -> tuple[SidedGain, ...]:
+def _sides(wait: Floats, stream: Floats, asked: Codes, seed: int) -> tuple[SidedGain, ...]:
     """Each percentile that the pairs carry, of both sides."""
     of_wait, of_stream = Distribution.of(wait), Distribution.of(stream)
     sides = []
@@ -64,6 +68,6 @@ def _sides(wait: Floats, stream: Floats, seed: int) -> tuple[SidedGain, ...]:
         found = ratio(wait_s, stream_s)
         interval = None
         if found is not None:
-            interval = paired_ratio_interval(wait, stream, level, seed)
+            interval = paired_ratio_interval(wait, stream, level, seed, codes=asked)
         sides.append(SidedGain(name, wait_s, stream_s, found, interval))
     return tuple(sides)

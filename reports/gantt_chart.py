@@ -22,13 +22,16 @@ ANSWER: Final = "answer"
 FAILED: Final = "failed"
 
 
-def gantt(requests: pa.Table, delivery: str, start_us: int) -> tuple[Spec, int] | None:
+def gantt(
+    requests: pa.Table, delivery: str, start_us: int, until_s: float
+) -> tuple[Spec, int] | None:
     """The chart of one delivery's requests and how many are in it; None without any.
 
     Args:
         requests: of that delivery.
         delivery: for its colour.
         start_us: when its pass began.
+        until_s: of the time axis: one for all deliveries, so that lengths can be compared.
     """
     if not requests.num_rows:
         return None
@@ -45,11 +48,12 @@ def gantt(requests: pa.Table, delivery: str, start_us: int) -> tuple[Spec, int] 
     present = [kind for kind in kinds if any(span["part"] == kind for span in spans)]
     fills = dict(zip(kinds, (palette.GRID, colour, palette.MUTED, palette.INK), strict=True))
     scale = alt.Scale(domain=present, range=[fills[kind] for kind in present])
+    time = alt.Scale(domain=[0, rounded(until_s)], nice=False)
     bars = (
         alt.Chart(rows(spans))
         .mark_bar(clip=True, stroke=palette.MUTED, strokeWidth=0.5)
         .encode(
-            x=alt.X("s:Q", scale=alt.Scale(nice=False), axis=alt.Axis(tickCount=6)).title(
+            x=alt.X("s:Q", scale=time, axis=alt.Axis(tickCount=6)).title(
                 "Time since the pass began, s"
             ),
             x2="end:Q",

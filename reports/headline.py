@@ -24,8 +24,11 @@ class Headline:
 def headline(summary: Summary) -> Headline:
     """The median streaming gain in plain words, or why there is none."""
     gain = summary.gain
-    if gain is None:
-        return _one_delivery(summary)
+    return _one_delivery(summary) if gain is None else gain_headline(gain)
+
+
+def gain_headline(gain: StreamingGain) -> Headline:
+    """The gain of both deliveries in plain words."""
     remarks = _unpaired(gain)
     if gain.single is not None:
         tail = " for the only paired query. That is one measurement, not a median."
@@ -34,7 +37,7 @@ def headline(summary: Summary) -> Headline:
         return Headline(
             "No streaming gain: ", "no query succeeded in both deliveries", ".", remarks
         )
-    pairs = counted(gain.pairs, "paired query", "paired queries")
+    pairs = _pairs(gain)
     if gain.interval is not None and gain.interval.low <= 1 <= gain.interval.high:
         found = f"{times(gain.median)} at the median of {pairs} ({_ends(gain.interval)}"
         tail = f" in the time to first token can be told: wait / stream {found}, which includes 1)."
@@ -53,6 +56,13 @@ def _one_delivery(summary: Summary) -> Headline:
         return Headline("Delivery ", one.delivery, ": too few requests for a median.", remark)
     tail = f" at the median of {counted(ttft.n, 'request')}, delivery {one.delivery} only."
     return Headline("First token after ", duration(ttft.p50), tail, remark)
+
+
+def _pairs(gain: StreamingGain) -> str:
+    """``40 paired queries``, or ``120 pairs of 40 queries`` where they were asked several times."""
+    if gain.queries < gain.pairs:
+        return f"{counted(gain.pairs, 'pair')} of {counted(gain.queries, 'query', 'queries')}"
+    return counted(gain.pairs, "paired query", "paired queries")
 
 
 def _sooner(gain: float) -> str:
@@ -82,6 +92,6 @@ def _bare(ratio: float) -> str:
 def _unpaired(gain: StreamingGain) -> tuple[str, ...]:
     if not gain.unpaired:
         return ()
-    queries = counted(gain.unpaired, "query", "queries")
+    pairs = counted(gain.unpaired, "more pair")
     was = "was" if gain.unpaired == 1 else "were"
-    return (f"{queries} did not succeed in both deliveries and {was} left out of the gain.",)
+    return (f"{pairs} did not succeed in both deliveries and {was} left out of the gain.",)

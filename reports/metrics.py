@@ -21,6 +21,12 @@ def column(table: pa.Table, name: str) -> Floats:
     return np.asarray(table[name].to_numpy(), dtype=np.float64)
 
 
+def codes(table: pa.Table, name: str) -> npt.NDArray[np.int64]:
+    """A column's values as numbers, the same for the same value, in the order of appearance."""
+    found = table[name].combine_chunks().dictionary_encode().indices
+    return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
 def seconds(table: pa.Table, earlier: str, later: str) -> Floats:
     """Seconds between two time columns, NaN where either never happened."""
     return (column(table, later) - column(table, earlier)) / US_PER_S
@@ -105,6 +111,21 @@ def e2e_s(requests: pa.Table) -> Floats:
 def e2e_user_s(requests: pa.Table) -> Floats:
     """Last token minus the query's intended start."""
     return seconds(requests, "start_intended_us", "last_token_us")
+
+
+def ttft_user_actual_s(requests: pa.Table) -> Floats:
+    """As ``ttft_user_s``, from the query's actual start."""
+    return seconds(requests, "start_us", "first_token_us")
+
+
+def e2e_service_s(requests: pa.Table) -> Floats:
+    """As ``e2e_s``, from the moment the last context and the question were really sent."""
+    return seconds(requests, "context_us", "last_token_us")
+
+
+def e2e_user_actual_s(requests: pa.Table) -> Floats:
+    """As ``e2e_user_s``, from the query's actual start."""
+    return seconds(requests, "start_us", "last_token_us")
 
 
 def schedule_lag_s(requests: pa.Table) -> Floats:

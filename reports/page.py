@@ -8,13 +8,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s2l.replayer.run import Run, RunInfo
-from s2l.reports import tables
+from s2l.reports import percentile_tables, tables
 from s2l.reports.attainment import UNSENT
 from s2l.reports.chart_style import Spec
 from s2l.reports.headline import Headline, headline
 from s2l.reports.life import Life, typical
 from s2l.reports.pairs import Pairs
-from s2l.reports.point_tables import PointTable, curve_table, failure_table
+from s2l.reports.passes import of_final_passes
+from s2l.reports.point_tables import PointTable, curve_table, failure_table, phase_table
 from s2l.reports.pool_view import PoolView
 from s2l.reports.provenance import Fact, client_error, command, facts, reproduce
 from s2l.reports.query_table import QueryTable, query_table
@@ -105,7 +106,7 @@ class RunView:
             life=_life(summary, final, pairs),
             failures=failure_table(summary, data.examples, _failures(data.requests)),
             retried=data.retried,
-            server=server_figures(run.server(), names),
+            server=server_figures(of_final_passes(run.info, run.server()), names),
             grades=grade_figures(final, names),
             sources=source_notes(run),
             rows=request_rows(data),
@@ -114,17 +115,17 @@ class RunView:
             reproduce=reproduce(run.info),
         )
 
-    def latencies(self) -> list[tables.PercentileGroup]:
+    def latencies(self) -> list[percentile_tables.PercentileGroup]:
         """Percentiles of the latencies."""
-        return tables.latency_groups(self.summary, tables.LATENCIES)
+        return percentile_tables.latency_groups(self.summary, percentile_tables.LATENCIES)
 
-    def lags(self) -> list[tables.PercentileGroup]:
+    def lags(self) -> list[percentile_tables.PercentileGroup]:
         """Percentiles of how late the client itself was."""
-        return tables.latency_groups(self.summary, tables.LAGS)
+        return percentile_tables.latency_groups(self.summary, percentile_tables.LAGS)
 
     def levels(self) -> list[str]:
         """Headings of the percentiles."""
-        return tables.level_labels(self.summary)
+        return percentile_tables.level_labels(self.summary)
 
     def throughput(self) -> list[tables.FigureRow]:
         """Requests, rates and tokens."""
@@ -134,11 +135,11 @@ class RunView:
         """What to say of two counts of tokens that differ."""
         return tables.mismatch_text(self.summary)
 
-    def updates(self) -> list[tables.PercentileGroup]:
+    def updates(self) -> list[percentile_tables.PercentileGroup]:
         """Percentiles of what updates of context did; empty where nothing was replaced."""
         return update_groups(self.summary)
 
-    def workload(self) -> list[tables.PercentileGroup]:
+    def workload(self) -> list[percentile_tables.PercentileGroup]:
         """Percentiles of what was asked of the server."""
         return workload_groups(self.summary)
 
@@ -154,6 +155,10 @@ class RunView:
     def curve(self) -> PointTable | None:
         """Quality and waiting by the moment of asking."""
         return curve_table(self.summary.curve)
+
+    def phases(self) -> PointTable | None:
+        """TTFT and rates by offered rate; None where the run has one rate."""
+        return phase_table(self.summary.phases)
 
     def parity(self) -> str | None:
         """Parity in a sentence."""
@@ -189,12 +194,19 @@ def _life(summary: Summary, data: RunData, pairs: Pairs) -> LifeView | None:
         return None
     chunks = data.chunks_of([row["request_id"] for row in rows])
     lives = tuple(Life.of(row, chunks) for row in rows)
-    paired = summary.gain is not None and len(lives) > 1
-    choice = "whose gain is nearest the median" if paired else "whose TTFT is nearest the median"
+    choice = _choice(summary, paired=len(lives) > 1)
     query_id = lives[0].query_id
     at = pc.index(data.queries["query_id"], query_id).as_py()
     text = data.queries["text"][at].as_py() if at >= 0 else query_id
     return LifeView(query_id, text, choice, lives, timeline(lives), PoolView.of(lives))
+
+
+def _choice(summary: Summary, *, paired: bool) -> str:
+    if summary.gain is None or not paired:
+        return "whose TTFT is nearest the median"
+    if summary.gain.single is not None:
+        return "that alone succeeded in both deliveries"
+    return "whose gain is nearest the median"
 
 
 def _failures(requests: pa.Table) -> dict[str, dict[str, int]]:

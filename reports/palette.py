@@ -12,6 +12,8 @@ MUTED: Final = "#5b6670"
 GRID: Final = "#e1e5e9"
 STREAM: Final = "#0b62a8"
 WAIT: Final = "#b5480b"
+LOST: Final = "#7b3f98"
+"""What was thrown away, in charts alone."""
 
 DARK: Final[dict[str, str]] = {
     PAPER: "#14181c",
@@ -20,6 +22,7 @@ DARK: Final[dict[str, str]] = {
     GRID: "#2c343b",
     STREAM: "#6db7f2",
     WAIT: "#f2a65a",
+    LOST: "#c79fe0",
 }
 """The colour in the dark for each light one."""
 
@@ -30,6 +33,7 @@ _NAMES: Final = {
     "grid": GRID,
     "stream": STREAM,
     "wait": WAIT,
+    "lost": LOST,
 }
 
 

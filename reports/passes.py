@@ -1,21 +1,54 @@
-"""When each delivery's pass began: charts over time count from there."""
+"""When each delivery's pass began: charts over time count from there.
+
+Where questions were asked at several moments there is a pass for each; those asked at the end of
+the retrieval are the final ones, of which the figures of a report are.
+"""
+
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s2l.replayer.run import RunInfo
+from s2l.replayer.run import PassWindow, RunInfo
 from s2l.reports import metrics
 from s2l.reports.metrics import Floats
 
+_AT_THE_END: Final = (None, "100%")
+
+
+def final_passes(info: RunInfo) -> list[PassWindow]:
+    """The passes that were asked at the end of the retrieval; all where there is none."""
+    return [one for one in info.passes if one.answer_at in _AT_THE_END] or info.passes
+
+
+def of_final_passes(info: RunInfo, samples: pa.Table) -> pa.Table:
+    """The samples (``delivery``, ``time_us``) from the end of the pass before to the start of the
+    one after."""
+    final = final_passes(info)
+    if len(final) == len(info.passes):
+        return samples
+    times, kept = metrics.column(samples, "time_us"), np.zeros(samples.num_rows, dtype=np.bool_)
+    for window in final:
+        after = max((o.end_us for o in info.passes if o.end_us <= window.start_us), default=0)
+        until = [o.start_us for o in info.passes if o.start_us >= window.end_us]
+        mine = np.asarray(pc.equal(samples["delivery"], window.delivery).to_numpy())
+        kept |= mine & (times >= after) & (times < min(until, default=np.inf))
+    return samples.filter(pa.array(kept))
+
 
 def pass_starts_us(info: RunInfo, requests: pa.Table) -> dict[str, int]:
-    """The start of each delivery's first pass, by the run or else by its first request."""
+    """The start of each delivery's first final pass, by the run or else by its first request.
+
+    Args:
+        info: of the run.
+        requests: the final ones.
+    """
     found: dict[str, int] = {}
     grouped = requests.group_by("delivery").aggregate([("start_intended_us", "min")])
     for row in grouped.to_pylist():
         found[row["delivery"]] = row["start_intended_us_min"]
-    for window in info.passes:
+    for window in final_passes(info):
         if window.delivery in found:
             found[window.delivery] = min(found[window.delivery], window.start_us)
     return found

@@ -7,11 +7,14 @@ from typing import Final
 from s2l.reports.curve import CurvePoint
 from s2l.reports.curve_chart import QUALITIES, quality_of
 from s2l.reports.percentiles import Distribution
+from s2l.reports.phase_summary import PhaseDelivery, PhaseSummary
 from s2l.reports.summary import Summary
 from s2l.reports.sweep import RateSeries
-from s2l.reports.units import Unit, number, percent
+from s2l.reports.units import NOT_KNOWN, Unit, number, percent, times
 
 MESSAGE_LIMIT: Final = 300
+WORDS: Final = ("Delivery", "Verdict", "Run", "For example")
+"""Headings of columns that hold words, not figures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +24,11 @@ class PointTable:
     caption: str
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+
+    @property
+    def columns(self) -> tuple[tuple[str, bool], ...]:
+        """Each heading, and whether its column holds words."""
+        return tuple((name, name in WORDS) for name in self.head)
 
 
 def curve_table(points: tuple[CurvePoint, ...]) -> PointTable | None:
@@ -73,6 +81,47 @@ def rate_table(series: RateSeries) -> PointTable | None:
     named = ("Offered / s", "Delivery", "Verdict")
     rates = ("Completed / s", "Tokens / s", "Goodput / s", "Attainment", "Failed", "Run")
     return PointTable("By offered rate", (*named, *ttfts, *rates), rows)
+
+
+def phase_table(phases: tuple[PhaseSummary, ...]) -> PointTable | None:
+    """What each delivery did at each rate that one run offered; None without phases."""
+    if not phases:
+        return None
+    levels = ("p50", "p95", "p99")
+    sides = [side for phase in phases for side in phase.deliveries]
+    unit = Unit.fitting(side.ttft_s.level(level) for side in sides for level in levels)
+    slos = any(side.attainment is not None for side in sides)
+    rows = tuple(
+        (
+            phase.phase.rates,
+            side.delivery,
+            *(unit.text(side.ttft_s.level(level)) for level in levels),
+            number(side.started),
+            number(side.completed),
+            f"{side.outcomes.succeeded:,} of {side.outcomes.planned:,}",
+            *((percent(side.attainment),) if slos else ()),
+            *_gain_cells(phase, side),
+        )
+        for phase in phases
+        for side in phase.deliveries
+    )
+    ttfts = (f"TTFT {level}, {unit.name}" for level in levels)
+    named = ("Offered / s", "Delivery", *ttfts, "Started / s", "Completed / s", "Succeeded")
+    gains = ("Gain", "95 % interval") if phases[0].gain is not None else ()
+    head = (*named, *(("Attainment",) if slos else ()), *gains)
+    return PointTable("By the rate at which queries were to start", head, rows)
+
+
+def _gain_cells(phase: PhaseSummary, side: PhaseDelivery) -> tuple[str, ...]:
+    """The phase's gain, beside its first delivery."""
+    gain = phase.gain
+    if gain is None:
+        return ()
+    if side is not phase.deliveries[0]:
+        return "", ""
+    ends = gain.interval and (gain.interval.low, gain.interval.high)
+    shown = "\u2013".join(times(end).removesuffix("x") for end in ends) if ends else NOT_KNOWN
+    return times(gain.median), shown
 
 
 def failure_table(

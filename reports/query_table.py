@@ -48,6 +48,18 @@ class QueryRow:
     gain: str
     gain_value: float | None
 
+    @property
+    def lead(self) -> str:
+        """What stands for the answers while they are folded: the first of them, or the failure."""
+        answers = [side.answer for side in self.sides if not side.failure]
+        return answers[0] if answers else f"no answer: {self.sides[0].failure}"
+
+    @property
+    def same(self) -> bool:
+        """Whether both deliveries gave the same answer, which then is shown once."""
+        answers = [side.answer for side in self.sides if not side.failure]
+        return len(answers) > 1 and len(answers) == len(self.sides) and len(set(answers)) == 1
+
 
 @dataclass(frozen=True, slots=True)
 class QueryTable:

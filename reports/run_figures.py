@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from s2l.replayer.run import CLIENT_SCHEMA, Run
@@ -13,7 +14,8 @@ from s2l.reports.gantt_chart import gantt
 from s2l.reports.load_figures import client_figures, server_figures, throughput_figures
 from s2l.reports.metrics import prefill_hidden, succeeded, ttft_s
 from s2l.reports.pairs import Pairs
-from s2l.reports.passes import of_delivery, pass_starts_us
+from s2l.reports.passes import of_delivery, of_final_passes, pass_starts_us, since_s
+from s2l.reports.phase_chart import phase_figures
 from s2l.reports.run_data import RunData
 from s2l.reports.share_chart import gain_chart, hidden_chart
 from s2l.reports.slo import Slo
@@ -30,6 +32,7 @@ class RunFigures:
     """Figures by the section that they stand in; a section without data has none."""
 
     ttft: tuple[Figure, ...]
+    phases: tuple[Figure, ...]
     gain: tuple[Figure, ...]
     tokens: tuple[Figure, ...]
     throughput: tuple[Figure, ...]
@@ -43,11 +46,13 @@ class RunFigures:
 
 def run_figures(data: RunData, summary: Summary, pairs: Pairs, slos: tuple[Slo, ...]) -> RunFigures:
     """Draw them from the final requests in ``data``; ``pairs`` are theirs."""
-    requests, client, server = data.requests, _client(data.run), data.run.server()
+    requests = data.requests
+    client, server = (of_final_passes(data.info, t) for t in (_client(data.run), data.run.server()))
     starts = pass_starts_us(data.info, requests)
     starts = {one.delivery: starts[one.delivery] for one in summary.deliveries}
     return RunFigures(
         ttft=tuple(_ttft(data, summary)),
+        phases=tuple(phase_figures(summary.phases)),
         gain=tuple(_gain(pairs)),
         tokens=tuple(_tokens(data, summary)),
         throughput=tuple(throughput_figures(requests, starts, slos)),
@@ -110,12 +115,20 @@ def _tokens(data: RunData, summary: Summary) -> Iterator[Figure]:
 
 
 def _gantts(data: RunData, starts: dict[str, int]) -> Iterator[Figure]:
+    sides = {name: of_delivery(data.requests, name) for name in starts}
+    until_s = max((_last_end_s(sides[name], start) for name, start in starts.items()), default=0)
     for name, start in starts.items():
-        mine = of_delivery(data.requests, name)
-        if found := gantt(mine, name, start):
+        mine = sides[name]
+        if found := gantt(mine, name, start, until_s):
             spec, shown = found
             few = shown < mine.num_rows
             remark = f"{shown} of {counted(mine.num_rows, 'request')}." if few else ""
             description = f"Requests of delivery {name} over time: retrieval, first token, answer"
             remarks = (remark,) if remark else ()
             yield Figure(f"gantt-{name}", f"Delivery {name}", description, spec, remarks)
+
+
+def _last_end_s(requests: pa.Table, start_us: int) -> float:
+    """When the last of them was over, answered or not, in seconds since their pass began."""
+    names = ("context_intended_us", "last_token_us", "end_us")
+    return float(max(np.nanmax(since_s(requests, name, start_us), initial=0) for name in names))

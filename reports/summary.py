@@ -13,6 +13,7 @@ from s2l.reports.curve import CurvePoint, quality_curve
 from s2l.reports.delivery import DeliverySummary
 from s2l.reports.gain import StreamingGain
 from s2l.reports.pairs import Pairs
+from s2l.reports.phase_summary import PhaseSummary, phase_summaries
 from s2l.reports.run_data import RunData
 from s2l.reports.slo import Slo, SloError, parse_slos
 
@@ -28,7 +29,8 @@ class Summary:
 
     ``deliveries`` holds those that were replayed. ``gain`` and ``parity`` are None unless both
     were. Where queries were asked at several moments of their retrieval, all of these are of the
-    requests asked at its end, and ``curve`` has a point for each moment.
+    requests asked at its end, and ``curve`` has a point for each moment. ``phases`` are empty
+    unless the run offered several rates.
     """
 
     format: str
@@ -37,6 +39,7 @@ class Summary:
     gain: StreamingGain | None
     parity: Parity | None
     curve: tuple[CurvePoint, ...] = ()
+    phases: tuple[PhaseSummary, ...] = ()
 
     def delivery(self, name: str) -> DeliverySummary | None:
         """The delivery of that name, or None when the run has none."""
@@ -68,13 +71,13 @@ def summarize_data(
     present = set(data.requests["delivery"].unique().to_pylist())
     names = tuple(name for name in DELIVERIES if name in present)
     deliveries = tuple(DeliverySummary.of(name, final, held_to) for name in names)
-    curve = quality_curve(data, names)
+    more = quality_curve(data, names), phase_summaries(final, names, held_to)
     if len(deliveries) < len(DELIVERIES):
-        return Summary(SUMMARY_FORMAT, data.info, deliveries, None, None, curve)
+        return Summary(SUMMARY_FORMAT, data.info, deliveries, None, None, *more)
     pairs = pairs or Pairs.of(final.requests)
     gain = StreamingGain.of(pairs, data.info.seed)
     parity = Parity.of(pairs, data.info.options, final.texts)
-    return Summary(SUMMARY_FORMAT, data.info, deliveries, gain, parity, curve)
+    return Summary(SUMMARY_FORMAT, data.info, deliveries, gain, parity, *more)
 
 
 def stated_slos(info: RunInfo) -> tuple[Slo, ...]:

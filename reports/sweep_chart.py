@@ -96,7 +96,7 @@ def _lines(
 ) -> Spec:
     present = [name for name in DELIVERIES if any(row["delivery"] == name for row in values)]
     shown = [kind for kind in kinds if any(row["kind"] == kind for row in values)]
-    scale = alt.Scale(type="log") if log else alt.Scale(zero=True)
+    scale = alt.Scale(type="log", nice=False, padding=12) if log else alt.Scale(zero=True)
     axis = alt.Axis(format=NUMBER, tickCount=5, labelOverlap="greedy")
     long = alt.Legend(symbolType="stroke", symbolSize=500) if len(shown) > 1 else None
     dash = alt.Scale(domain=shown, range=_LINES[: len(shown)])
@@ -126,7 +126,8 @@ def _gain_chart(gains: Sequence[RateGain]) -> Spec | None:
     values = [_gain_row(one) for one in gains if one.gain.median is not None]
     if len(values) < 2:
         return None
-    scale = alt.Scale(type="log")
+    ends = [end for row in values for end in (row["low"], row["high"], 1.0)]
+    scale = alt.Scale(type="log", nice=False, domain=[min(ends) / 1.1, max(ends) * 1.1])
     axis = alt.Axis(format=NUMBER, tickCount=5, labelOverlap="greedy")
     base = alt.Chart(rows(values)).encode(
         x=_rate_axis(values),

@@ -1,50 +1,14 @@
-"""The tables of a report as text cells, the same for the terminal and the page."""
+"""Figures of a run as text cells, the same for the terminal and the page."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from s2l.reports.bootstrap import Interval
 from s2l.reports.delivery import DeliverySummary
-from s2l.reports.gain import StreamingGain
-from s2l.reports.percentiles import LABELS, LEVELS, Distribution, samples_needed
 from s2l.reports.slo_check import SloCheck
 from s2l.reports.summary import Summary
-from s2l.reports.units import NOT_KNOWN, Unit, counted, duration, number, percent, times
-
-GAIN: Final = "wait / stream"
-"""Stands in the place of a delivery where a row compares both."""
-
-
-@dataclass(frozen=True, slots=True)
-class PercentileRow:
-    """One delivery's percentiles of one metric, or the gain at each of them.
-
-    ``ranges`` has the 95 % interval beside each cell, empty where there is none; ``exact`` the same
-    figures with more digits, where there are more.
-    """
-
-    delivery: str
-    n: int
-    cells: tuple[str, ...]
-    ranges: tuple[str, ...] = ()
-    exact: tuple[str, ...] = ()
-
-    def whole(self) -> list[tuple[str, str, str]]:
-        """Each cell with its interval and its exact figure."""
-        ranges = self.ranges or ("",) * len(self.cells)
-        return list(zip(self.cells, ranges, self.exact or self.cells, strict=True))
-
-
-@dataclass(frozen=True, slots=True)
-class PercentileGroup:
-    """One metric, in one unit, for each delivery."""
-
-    title: str
-    unit: str
-    explains: str
-    rows: tuple[PercentileRow, ...]
+from s2l.reports.units import NOT_KNOWN, counted, duration, number, percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,21 +19,6 @@ class FigureRow:
     explains: str
     cells: tuple[str, ...]
 
-
-LATENCIES: Final[dict[str, tuple[str, str]]] = {
-    "ttft_s": ("TTFT", "first token, from the moment the context was due"),
-    "ttft_service_s": ("TTFT, service", "first token, from the last context really sent"),
-    "ttft_user_s": ("TTFT, user", "first token, from the query; retrieval included"),
-    "ttft_answer_s": ("TTFT, answer", "first text that is no reasoning, from context due"),
-    "tpot_s": ("TPOT", "time per output token after the first"),
-    "itl_s": ("ITL", "gaps between content events"),
-    "e2e_s": ("End to end", "last token, from the moment the context was due"),
-    "e2e_user_s": ("End to end, user", "last token, from the query; retrieval included"),
-}
-LAGS: Final[dict[str, tuple[str, str]]] = {
-    "schedule_lag_s": ("Schedule lag", "actual start of a request after its intended one"),
-    "chunk_lag_s": ("Chunk lag", "the client's sending of a chunk after its intended moment"),
-}
 
 Figure = tuple[str, str, Callable[[DeliverySummary], str]]
 
@@ -181,29 +130,6 @@ def mismatch_text(summary: Summary) -> str | None:
     return f"Output tokens are counted differently: {'; '.join(apart)}." if apart else None
 
 
-def levels(summary: Summary) -> list[str]:
-    """Percentiles to show: p99.9 only where a delivery has the samples for it."""
-    most = max((one.latencies.ttft_s.n for one in summary.deliveries), default=0)
-    return [name for name in LEVELS if name != "p999" or most >= samples_needed(LEVELS[name])]
-
-
-def level_labels(summary: Summary) -> list[str]:
-    """The headings that go with ``levels``."""
-    return [LABELS[name] for name in levels(summary)]
-
-
-def latency_groups(summary: Summary, metrics: dict[str, tuple[str, str]]) -> list[PercentileGroup]:
-    """The named distributions of ``Latencies``, each in a unit that fits it.
-
-    The TTFT of the answer is left out where no answer had reasoning before it: it is the TTFT.
-    """
-    return [
-        _group(summary, name, title, explains)
-        for name, (title, explains) in metrics.items()
-        if name != "ttft_answer_s" or _reasons(summary)
-    ]
-
-
 def failures(one: DeliverySummary) -> str:
     """Failures by type in one line, with what was never sent."""
     parts = [f"{n:,} {error_type}" for error_type, n in one.outcomes.failed.items()]
@@ -221,60 +147,12 @@ def parity_text(summary: Summary) -> str | None:
         return f"Parity: n/a, as answers were sampled at temperature {parity.temperature:g}."
     if parity.share is None:
         return "Parity: n/a, as no query succeeded in both deliveries."
-    pairs = counted(parity.pairs, "paired query", "paired queries")
-    return f"Parity: {percent(parity.share)}: {parity.identical:,} of {pairs} have identical texts."
-
-
-def _reasons(summary: Summary) -> bool:
-    found = [one.latencies for one in summary.deliveries]
-    return any(one.ttft_answer_s != one.ttft_s for one in found)
+    pairs = counted(parity.pairs, "pair")
+    have = "has" if parity.pairs == 1 else "have"
+    return (
+        f"Parity: {percent(parity.share)}: {parity.identical:,} of {pairs} {have} identical texts."
+    )
 
 
 def _succeeded(one: DeliverySummary) -> str:
     return f"{one.outcomes.succeeded:,} of {one.outcomes.planned:,}"
-
-
-def _group(summary: Summary, name: str, title: str, explains: str) -> PercentileGroup:
-    shown = levels(summary)
-    found: list[tuple[DeliverySummary, Distribution]] = [
-        (one, getattr(one.latencies, name)) for one in summary.deliveries
-    ]
-    unit = Unit.fitting(each.level(level) for _, each in found for level in shown)
-    rows = tuple(
-        PercentileRow(
-            one.delivery,
-            each.n,
-            tuple(unit.text(each.level(level)) for level in shown),
-            tuple(_range(one.latencies.intervals.get(name, {}), level, unit) for level in shown),
-            tuple(unit.exact(each.level(level)) for level in shown),
-        )
-        for one, each in found
-    )
-    if name == "ttft_s" and summary.gain is not None:
-        rows += (_gain_row(summary.gain, shown),)
-    return PercentileGroup(title, unit.name, explains, rows)
-
-
-def _range(intervals: Mapping[str, Interval], level: str, unit: Unit) -> str:
-    found = intervals.get(level)
-    return f"{unit.text(found.low)}\u2013{unit.text(found.high)}" if found else ""
-
-
-def _gain_row(gain: StreamingGain, shown: list[str]) -> PercentileRow:
-    """Wait / stream at each percentile of both sides, over the paired queries."""
-    sides = {side.percentile: side for side in gain.sides}
-    ranges = {name: _times_range(side.interval) for name, side in sides.items()}
-    return PercentileRow(
-        GAIN,
-        gain.pairs,
-        tuple(times(sides[level].ratio) for level in shown),
-        tuple(ranges[level] for level in shown),
-    )
-
-
-def _times_range(interval: Interval | None) -> str:
-    return f"{_bare(interval.low)}\u2013{_bare(interval.high)}" if interval else ""
-
-
-def _bare(ratio: float) -> str:
-    return times(ratio).removesuffix("x")

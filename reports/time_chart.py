@@ -27,8 +27,11 @@ def time_chart(
     if len(moments) < 2:
         return None
     points = [point for name in present for point in _points(name, lines[name])]
-    scale = alt.Scale(domain=[0, 1]) if share else alt.Scale(zero=True)
-    axis = alt.Axis(format="~%" if share else NUMBER, tickCount=4)
+    flat = not any(point["value"] for point in points)
+    # A line at nothing would lie in the middle of an axis that has but one value.
+    scale = alt.Scale(domain=[0, 1]) if share or flat else alt.Scale(zero=True)
+    ticks = {"values": [0, 1]} if flat and not share else {"tickCount": 4}
+    axis = alt.Axis(format="~%" if share else NUMBER, **ticks)
     base = alt.Chart(rows(points)).encode(
         x=alt.X("s:Q", scale=alt.Scale(nice=False), axis=alt.Axis(tickCount=6)).title(
             "Time since the pass began, s"

@@ -15,7 +15,8 @@ PREFILLED: Final = "left to prefill when due"
 INVALIDATED: Final = "invalidated"
 DISCARDED: Final = "discarded"
 _KINDS: Final = [REUSED, PREFILLED, INVALIDATED, DISCARDED]
-_FILLS: Final = [palette.STREAM, palette.WAIT, palette.MUTED, palette.INK]
+_FILLS: Final = [palette.GRID, palette.MUTED, palette.LOST, palette.INK]
+"""None of them a delivery's: each bar has all of these parts."""
 
 
 def token_chart(deliveries: Sequence[DeliverySummary]) -> Spec | None:
@@ -29,7 +30,7 @@ def token_chart(deliveries: Sequence[DeliverySummary]) -> Spec | None:
     axis = alt.Axis(labelExpr="format(datum.value, '~s')", tickCount=5)
     bars = (
         alt.Chart(rows(values))
-        .mark_bar(height=22)
+        .mark_bar(height=22, stroke=palette.MUTED, strokeWidth=0.5)
         .encode(
             x=alt.X("tokens:Q", stack="zero", axis=axis).title("Tokens, requests that succeeded"),
             y=alt.Y("delivery:N", scale=alt.Scale(domain=names)).title(None),

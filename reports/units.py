@@ -55,8 +55,13 @@ def number(value: float | None) -> str:
 
 
 def percent(share: float | None) -> str:
-    """A share between 0 and 1, in per cent."""
-    return NOT_KNOWN if share is None else f"{share * 100:.1f}".removesuffix(".0") + " %"
+    """A share between 0 and 1, in per cent; what is not quite none or all is not called that."""
+    if share is None:
+        return NOT_KNOWN
+    text = f"{share * 100:.1f}".removesuffix(".0")
+    if text == "0" and share > 0:
+        return "< 0.1 %"
+    return "> 99.9 %" if text == "100" and share < 1 - 1e-9 else f"{text} %"
 
 
 def times(ratio: float | None) -> str:

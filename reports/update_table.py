@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from s2l.reports.percentile_tables import PercentileGroup, PercentileRow, levels
 from s2l.reports.percentiles import Distribution
 from s2l.reports.summary import Summary
-from s2l.reports.tables import PercentileGroup, PercentileRow, levels
 from s2l.reports.units import NOT_KNOWN
 from s2l.reports.updates import Updates
 

@@ -1,5 +1,6 @@
 """Comparisons as one HTML file that opens from disk and needs nothing else."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,13 +9,14 @@ from markupsafe import Markup
 
 from s2l.reports import palette
 from s2l.reports.comparison.cells import Row, differences, rows
-from s2l.reports.comparison.change import METRICS
+from s2l.reports.comparison.change import METRICS, RELATIVE
 from s2l.reports.comparison.compare import Comparison, ConditionChanges
 from s2l.reports.comparison.gate import GateResult
 from s2l.reports.comparison.terminal import runs_of
 from s2l.reports.comparison.ttft_overlay import Overlay, overlays
 from s2l.reports.comparison.words import doubts, letter, sentences
 from s2l.reports.standalone import policy, template, template_file, vega_bundle
+from s2l.workloads.durable import write_durably
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ def write_comparison(
     Raises:
         OSError: the file cannot be written.
     """
-    path.write_text(render(compared, gates), encoding="utf-8", newline="\n")
+    write_durably(path, render(compared, gates).encode())
 
 
 def render(compared: Sequence[Comparison], gates: Sequence[GateResult]) -> str:
@@ -87,7 +89,11 @@ def _section(one: Comparison, name: str) -> Section:
 
 
 def _lines(one: ConditionChanges) -> tuple[Line, ...]:
-    """Bars share one scale within the relative changes, and one within the points."""
+    """Bars share one scale within the relative changes, and one within the points.
+
+    That of relative changes is logarithmic, so that twice and half are as far from no change, and a
+    large one leaves the others to be seen.
+    """
     found = rows(one)
     reach = {
         scale: _reach(found, scale) for scale in {METRICS[r.source.metric].scale for r in found}
@@ -98,11 +104,14 @@ def _lines(one: ConditionChanges) -> tuple[Line, ...]:
 def _reach(found: Sequence[Row], scale: str) -> float:
     """The largest change of this scale, or end of its interval."""
     mine = [row.source for row in found if METRICS[row.source.metric].scale == scale]
-    values = [abs(one.change) for one in mine if one.change is not None]
-    values += [
-        abs(v) for one in mine if one.interval for v in (one.interval.low, one.interval.high)
-    ]
-    return max(values, default=0.0) or 1.0
+    values = [one.change for one in mine if one.change is not None]
+    values += [v for one in mine if one.interval for v in (one.interval.low, one.interval.high)]
+    return max((abs(_placed(scale, value)) for value in values), default=0.0) or 1.0
+
+
+def _placed(scale: str, value: float) -> float:
+    """Where a change stands, 0 being none; what is gone altogether as far left as 1 %."""
+    return math.log1p(max(value, -0.99)) if scale == RELATIVE else value
 
 
 def _bar(row: Row, reach: float) -> Bar | None:
@@ -110,5 +119,6 @@ def _bar(row: Row, reach: float) -> Bar | None:
     if change is None:
         return None
     low, high = (interval.low, interval.high) if interval else (change, change)
-    left, right, point = (100 + 96 * value / reach for value in (low, high, change))
+    scale = METRICS[row.source.metric].scale
+    left, right, point = (100 + 96 * _placed(scale, value) / reach for value in (low, high, change))
     return Bar(left, max(right - left, 0.8), point)

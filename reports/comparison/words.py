@@ -144,7 +144,9 @@ def _unit(change: Change) -> str:
 
 
 def _ends(change: Change, interval: Interval) -> str:
-    return f"[{_figure(change, interval.low)}, {_figure(change, interval.high)}]"
+    # Without separators of thousands: a comma stands between the ends.
+    low, high = (_figure(change, end).replace(",", "") for end in (interval.low, interval.high))
+    return f"[{low}, {high}]"
 
 
 def _figure(change: Change, value: float, sign: str = "-") -> str:
@@ -152,7 +154,7 @@ def _figure(change: Change, value: float, sign: str = "-") -> str:
     if METRICS[change.metric].scale == PLAIN:
         return f"{value:{sign}.3f}"
     decimals = 1 if abs(value) < 0.0995 else 0
-    text = f"{value * 100:{sign}.{decimals}f}"
+    text = f"{value * 100:{sign},.{decimals}f}"
     return text.removesuffix(".0") if text.strip("+-") != "0.0" else "0"
 
 

@@ -8,11 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s2l.replayer.run import Run, TraceRef
-from s2l.reports.bootstrap import median_interval
+from s2l.replayer.run import Run, RunInfo, TraceRef
+from s2l.reports.gain import StreamingGain
 from s2l.reports.metrics import succeeded, ttft_s
 from s2l.reports.pairs import Pairs
 from s2l.reports.percentiles import percentile
+from s2l.reports.phases import phases_of
 from s2l.reports.request_metrics import light_requests, request_scores
 from s2l.reports.site.index import DeliveryFigures, RunEntry, TraceEntry, slug
 from s2l.reports.sweep import is_sweep
@@ -33,10 +34,8 @@ def run_entry(run: Run) -> RunEntry:
     exact = request_scores(requests, run)["exact_match"]
     asked_at = pc.fill_null(requests["answer_at"], _AT_THE_END)
     final = requests.filter(pc.equal(asked_at, _AT_THE_END))
-    gains = Pairs.of(final).gains()
-    gains = gains[~np.isnan(gains)]
-    interval = median_interval(gains, info.seed)
-    rates = requests["rate"].drop_null().unique().to_pylist()
+    gain = StreamingGain.of(Pairs.of(final), info.seed)
+    interval = gain.interval
     known = exact[~np.isnan(exact)]
     return RunEntry(
         id=run_id(run),
@@ -46,15 +45,25 @@ def run_entry(run: Run) -> RunEntry:
         trace_name=info.trace.name,
         model=info.target.model,
         server=f"{info.target.server} {info.target.server_version}".strip(),
-        rates_qps=sorted(float(rate) for rate in rates),
+        rates_qps=_rates(info, requests),
         queries=pc.count_distinct(requests["query_id"]).as_py(),
         verdict=info.validity.verdict,
         interrupted=info.interrupted,
         deliveries=[_figures(final, name) for name in _DELIVERIES if _has(final, name)],
-        gain=percentile(gains, 50),
+        gain=gain.median,
         gain_interval=None if interval is None else (interval.low, interval.high),
         exact_match=float(known.mean()) if known.size else None,
     )
+
+
+def _rates(info: RunInfo, requests: pa.Table) -> list[float]:
+    """The rates that were offered: those of the requests, else of the steps; a ramp's ends."""
+    stated = requests["rate"].drop_null().unique().to_pylist()
+    phases, _ = phases_of(info, requests)
+    ends = sorted({rate for one in phases for rate in (one.from_qps, one.to_qps)})
+    if any(one.from_qps != one.to_qps for one in phases):
+        ends = [ends[0], ends[-1]]
+    return sorted({*map(float, stated), *ends})
 
 
 def run_id(run: Run) -> str:

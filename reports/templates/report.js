@@ -51,6 +51,14 @@
     return made;
   }
 
+  // Buttons with the word that they share; each one's own name is whole.
+  function group(word, ...buttons) {
+    const made = document.createElement("span");
+    made.className = "tool-group";
+    made.append(word, ...buttons);
+    return made;
+  }
+
   // Charts
 
   function chartRows(spec) {
@@ -86,19 +94,19 @@
     bar.className = "tools";
     const zoom = zoomer(view, spec);
     if (zoom) {
-      bar.append(
-        button("Zoom in", `Zoom in: ${what}`, () => zoom(1 / 2)),
-        button("Zoom out", `Zoom out: ${what}`, () => zoom(2)),
-        button("Whole", `Whole: ${what}`, () => zoom(Infinity)),
-      );
+      bar.append(group("Zoom",
+        button("in", `Zoom in: ${what}`, () => zoom(1 / 2)),
+        button("out", `Zoom out: ${what}`, () => zoom(2)),
+        button("whole", `Zoom to the whole: ${what}`, () => zoom(Infinity)),
+      ));
     }
     const picture = (kind, scale) => async () =>
       save(await view.toImageURL(kind, scale), `${file}.${kind}`);
-    bar.append(
-      button("Save SVG", `Save SVG: ${what}`, picture("svg", 1)),
-      button("Save PNG", `Save PNG: ${what}`, picture("png", 2)),
-      button("Save CSV", `Save CSV: ${what}`, () => saveText(csv(chartRows(spec)), `${file}.csv`)),
-    );
+    bar.append(group("Save",
+      button("SVG", `Save SVG: ${what}`, picture("svg", 1)),
+      button("PNG", `Save PNG: ${what}`, picture("png", 2)),
+      button("CSV", `Save CSV: ${what}`, () => saveText(csv(chartRows(spec)), `${file}.csv`)),
+    ));
     place.after(bar);
   }
 
@@ -129,7 +137,7 @@
   const isNone = (value) => value === "" || value === "n/a" || value === "none";
 
   function number(value) {
-    const found = /^(-?[\d,]*\.?\d+(?:e[+-]?\d+)?)\s*(?:x|%|s|ms)?(?: of [\d,]+)?$/i.exec(value);
+    const found = /^(?:[<>] )?(-?[\d,]*\.?\d+(?:e[+-]?\d+)?)\s*(?:x|%|s|ms)?(?: (?:of|to) [\d.,]+)?$/i.exec(value);
     return found ? Number(found[1].replaceAll(",", "")) : NaN;
   }
 
@@ -234,6 +242,16 @@
       button("Save CSV", `Save CSV: ${name}`, () => saveText(csv(tableRows(table)), `${table.dataset.file}.csv`)),
       count,
     );
+    const folded = table.querySelectorAll("details");
+    if (folded.length) {
+      const open = button("Open all", `Open all: ${name}`, () => {
+        const closed = [...folded].some((one) => !one.open);
+        for (const one of folded) one.open = closed;
+        open.textContent = closed ? "Fold all" : "Open all";
+        open.setAttribute("aria-label", `${open.textContent}: ${name}`);
+      });
+      bar.insertBefore(open, count);
+    }
     const place = table.closest(".scroll") ?? table;
     place.after(state.more);
     show(table);

@@ -4,6 +4,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import scipy.stats
 from hypothesis import given, settings
@@ -155,7 +156,7 @@ def chunk_rows(draw: st.DrawFn) -> list[dict[str, Any]]:
 @FEW
 @given(chunk_rows())
 def test_reuse(synthetic: ModuleType, rows: list[dict[str, Any]]) -> None:
-    chunks = synthetic.pa.Table.from_pylist(rows, schema=CHUNK_SCHEMA)
+    chunks = pa.Table.from_pylist(rows, schema=CHUNK_SCHEMA)
     by_place = {(row["request_id"], row["seq"]): row for row in rows}
     expected = []
     for row in rows:

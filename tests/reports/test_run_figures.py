@@ -35,6 +35,7 @@ def test_all_sections_have_their_figures(view: RunView) -> None:
     }
     assert found == {
         "ttft": ["ttft"],
+        "phases": [],
         "gain": ["gain"],
         "tokens": ["prefill-hidden", "tokens"],
         "throughput": ["throughput", "goodput"],
@@ -106,7 +107,7 @@ def test_the_gantt_keeps_the_slowest_and_some_that_failed(synthetic: ModuleType)
     )
     assert set(np.argsort(ttft)[-10:]) <= set(chosen)
     assert 77 in chosen
-    found = gantt(requests, "stream", 0)
+    found = gantt(requests, "stream", 0, 200.0)
     assert found is not None
     spec, shown = found
     assert shown == chosen.size
@@ -114,9 +115,9 @@ def test_the_gantt_keeps_the_slowest_and_some_that_failed(synthetic: ModuleType)
 
 
 def test_a_gantt_needs_requests(synthetic: ModuleType) -> None:
-    assert gantt(synthetic.request_table(), "wait", 0) is None
+    assert gantt(synthetic.request_table(), "wait", 0, 1.0) is None
     never = synthetic.failed("unsent", context_intended_us=0, end_us=None)
-    assert gantt(synthetic.request_table(never), "stream", 0) is None
+    assert gantt(synthetic.request_table(never), "stream", 0, 1.0) is None
 
 
 def test_server_counters_rise_and_restart() -> None:
