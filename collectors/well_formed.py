@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 _SURROGATES: Final = re.compile("[\ud800-\udfff]")
-# Terminal sequences (ECMA-48, 5.4 and 8.3.89) go whole. What has no end, or is longer than a colour,
-# a title or an address makes them, is text after a stray start, which alone goes.
+# Terminal sequences (ECMA-48, 5.4 and 8.3.89) go whole. What has no end, or is longer than colours,
+# titles and addresses make them, is text after a stray start, which alone goes.
 _CONTROLS: Final = re.compile(
     r"\x1b(?:\[[0-?]{0,64}+[ -/]{0,4}+[@-~]|\][^\x00-\x1f\x7f-\x9f]{0,2000}+(?:\x07|\x1b\\|\x9c))?"
     r"|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"

@@ -24,6 +24,9 @@ class Answer:
     def on_text(self, text: str, tokens: int | None, *, reasoning: bool = False) -> None:
         self.texts.append(text)
 
+    def on_resent(self, error: ServingError) -> None:
+        """Nothing is noted."""
+
     def on_finished(self, usage: Usage, finish_reason: str) -> None:
         if not self.usage.done():
             self.usage.set_result(usage)

@@ -205,6 +205,11 @@ class Flight:
             if record.first_answer_us is None:
                 record.first_answer_us = now_us
 
+    def on_resent(self, error: ServingError) -> None:
+        self.record.resends += 1
+        self._note_attempt(error)
+        (self.record.attempt_us or []).append(self._now_us())
+
     def on_finished(self, usage: Usage, finish_reason: str) -> None:
         record = self.record
         record.usage, record.finish_reason = usage.plausible(), finish_reason

@@ -77,6 +77,8 @@ class RequestRecord:
     finish_reason: str | None = None
     error_type: str | None = UNSENT
     error: str | None = None
+    resends: int = 0
+    """How often its connection was found closed, and it was sent again unasked."""
     attempt_us: list[int] | None = None
     attempt_errors: list[str] | None = None
 

@@ -42,6 +42,8 @@ class PassTally:
     """The shortest time from context due to end."""
     warm_requests: int = 0
     warm_tokens: int = 0
+    resent: int = 0
+    """Requests that were sent again as their connection was found closed."""
     held_back: int = 0
     """Requests that waited for one before them to end."""
     out_of_files: int = 0
@@ -59,6 +61,7 @@ class PassTally:
     def add(self, record: RequestRecord) -> None:
         """Count a request that was started and has ended."""
         self.sent += 1
+        self.resent += record.resends > 0
         self._add_lags(record)
         if record.error_type is not None:
             self.failed[record.error_type] += 1

@@ -110,7 +110,8 @@ def _failure_findings(tallies: Sequence[PassTally]) -> list[Finding]:
 
 
 def _failed_of(tally: PassTally) -> Iterator[Finding]:
-    """Pass by pass: what fails in one delivery alone makes the two no pair."""
+    """Pass by pass: what fails in one delivery alone makes the two no pair. A request that was sent
+    again may be one that the server has dropped."""
     kinds = tally.server_failures
     failed = sum(kinds.values())
     if failed > FAILED_DEGRADED * tally.sent:
@@ -118,6 +119,13 @@ def _failed_of(tally: PassTally) -> Iterator[Finding]:
         named = ", ".join(f"{n} {kind}" for kind, n in sorted(kinds.items()))
         text = f"{tally.name}: {failed} of {tally.sent} requests failed ({named})"
         yield Finding(check="failures", severity=severity, text=text)
+    if tally.resent:
+        severity = DEGRADED if tally.resent > FAILED_DEGRADED * tally.sent else NOTE
+        text = (
+            f"{tally.name}: {tally.resent} of {tally.sent} requests found a kept connection closed "
+            "without a word, and were sent again"
+        )
+        yield Finding(check="resent", severity=severity, text=text)
 
 
 def _adds_up(counts: Counts) -> bool:

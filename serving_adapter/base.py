@@ -130,6 +130,10 @@ class Listener(Protocol):
     def on_text(self, text: str, tokens: int | None, *, reasoning: bool = False) -> None:
         """Generated text, never empty; ``tokens`` is None where the server does not say."""
 
+    def on_resent(self, error: ServingError) -> None:
+        """The connection was found closed, and the same request goes out on another: what follows
+        ``on_asked`` then comes again."""
+
     def on_finished(self, usage: Usage, finish_reason: str) -> None:
         """The answer is complete."""
 

@@ -58,13 +58,17 @@ class PreciseTimer:
         self._armed_ns: int | None = None
         self._firing = False
         self._turning = False
+        self._closed = False
         self._alarm: _Alarm = (
             _TimerfdAlarm(loop, self._fire) if _HAS_TIMERFD else _LoopAlarm(loop, self._fire)
         )
 
     def call_at_ns(self, deadline_ns: int, callback: Callable[[], object]) -> TimerHandle:
-        """Call back once ``time.monotonic_ns()`` is at least ``deadline_ns``."""
+        """Call back once ``time.monotonic_ns()`` is at least ``deadline_ns``; never once closed, as
+        the descriptor's number may be another's by then."""
         handle = TimerHandle(self, deadline_ns, callback)
+        if self._closed:
+            return handle
         self._asked += 1
         heapq.heappush(self._heap, (deadline_ns, self._asked, handle))
         if not self._firing and (self._armed_ns is None or deadline_ns < self._armed_ns):
@@ -88,6 +92,7 @@ class PreciseTimer:
 
     def close(self) -> None:
         """Forget all timers and free the file descriptor; closing twice is no error."""
+        self._closed = True
         self._heap.clear()
         self._alarm.close()
 

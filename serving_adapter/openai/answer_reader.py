@@ -165,7 +165,7 @@ class AnswerReader:
             self._timings = chunk.timings
         if chunk.error is not None or not chunk.choices:
             self._check(chunk)
-        elif chunk.choices:
+        else:
             self._read_choice(chunk.choices[0], chunk.usage)
 
     def _read_choice(self, choice: Choice, usage: UsageObject | None) -> None:

@@ -29,7 +29,7 @@ class CompletionSession:
 
     ``on_sent`` is called for a chunk when the first request that carries it is handed to the
     connected socket: its own warm-up, one that it was merged into, or the question's request.
-    ``on_asked`` is called so for the question's request.
+    ``on_asked`` is called so for the question's request, again where that is sent again.
     A warm-up that fails before the question fails the request: what follows would not be measured
     as asked for.
     """
@@ -85,7 +85,12 @@ class CompletionSession:
         self._scheduled = None
         if self._early is None:
             self._early = EarlyPrefill(
-                self._prepared, self._salt, self._on_written, self._on_warm, self._on_early_error
+                self._prepared,
+                self._salt,
+                self._on_written,
+                self._on_resent,
+                self._on_warm,
+                self._on_early_error,
             )
         lease, self._lease = self._lease, None
         self._early.want(self._arrived, lease)
@@ -98,7 +103,9 @@ class CompletionSession:
         context, size = prepared.states.states[state], prepared.states.sizes[state]
         request = prepared.answer.filled(self._salt, context, size)
         self._reader = AnswerReader(self._listener.on_text, self._on_complete, self._on_error)
-        self._answer = Exchange(prepared.pool, request, self._reader, self._on_asked)
+        self._answer = Exchange(
+            prepared.pool, request, self._reader, self._on_asked, self._on_resent
+        )
         self._answer.start(lease)
 
     def _one_of(self, lease: Lease | None) -> Lease:
@@ -118,6 +125,10 @@ class CompletionSession:
             first, self._sent = self._sent, max(self._sent, state)
             for index in range(first, self._sent):
                 self._listener.on_sent(index)
+
+    def _on_resent(self, error: ServingError) -> None:
+        if self._listener is not None:
+            self._listener.on_resent(error)
 
     def _on_warm(self, state: int, tokens: int) -> None:
         if self._listener is not None:

@@ -53,9 +53,17 @@ class ContextStates:
 
     def is_prefix(self, one: int, other: int) -> bool:
         """Whether one state is how another begins."""
-        return self.shared(one, other) == self.sizes[one]
+        return self.sizes[one] <= self.sizes[other] and self.shared(one, other) == self.sizes[one]
 
 
 def _common(a: bytes, b: bytes) -> int:
-    pairs = zip(a, b, strict=False)
-    return next((n for n, (x, y) in enumerate(pairs) if x != y), min(len(a), len(b)))
+    """Bytes of the longest common beginning, by bisection: it is asked for between measurements,
+    and comparing byte by byte would take a hundred times as long."""
+    low, high = 0, min(len(a), len(b))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if a[low:middle] == b[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -27,6 +27,7 @@ class EarlyPrefill:
     __slots__ = (
         "_exchange",
         "_on_failed",
+        "_on_resent",
         "_on_warm",
         "_on_written",
         "_prepared",
@@ -43,11 +44,13 @@ class EarlyPrefill:
         prepared: "PreparedCompletion",
         salt: bytes,
         on_written: Callable[[int], None],
+        on_resent: Callable[[ServingError], None],
         on_warm: Callable[[int, int], None],
         on_failed: Callable[[ServingError], None],
     ) -> None:
         self._prepared, self._salt = prepared, salt
-        self._on_written, self._on_warm, self._on_failed = on_written, on_warm, on_failed
+        self._on_written, self._on_resent = on_written, on_resent
+        self._on_warm, self._on_failed = on_warm, on_failed
         self._exchange: Exchange | None = None
         self._reader: AnswerReader | None = None
         self._running = 0
@@ -96,7 +99,9 @@ class EarlyPrefill:
         request = prepared.warm_up.filled(self._salt, context, size)
         self._reader = AnswerReader(_drop_text, self._on_answered, self._on_error)
         self._running, self._written = state, False
-        self._exchange = Exchange(prepared.pool, request, self._reader, self._on_request_written)
+        self._exchange = Exchange(
+            prepared.pool, request, self._reader, self._on_request_written, self._on_resent
+        )
         self._exchange.start(lease)
 
     def _is_held(self, state: int) -> bool:

@@ -9,26 +9,42 @@ from s2l.serving_adapter.openai.connection import BodySink, Connection, Headers,
 from s2l.serving_adapter.openai.connection_pool import ConnectionPool, Lease
 
 STALE_S: Final = 0.5
-"""A kept connection that ends without an answer within this time was closed before the request
-reached the server; after it, the server is taken to have seen the request."""
+"""A kept connection that ends without an answer within this time may have been closed before the
+request reached the server; after it, the server is taken to have seen the request."""
 
 
 class Exchange:
     """A request on its way. ``on_written`` is called when it is handed to the connected socket.
 
     A request that was written to a kept connection which the server had just closed is written
-    once more, to a new connection; nobody is told, since the server never saw it.
+    once more, to a new connection. ``on_resent`` is told before: whether the server saw the first
+    one cannot be known from here.
     """
 
-    __slots__ = ("_connection", "_lease", "_on_written", "_pool", "_reply", "_request", "_sent_s")
+    __slots__ = (
+        "_connection",
+        "_lease",
+        "_on_resent",
+        "_on_written",
+        "_pool",
+        "_reply",
+        "_request",
+        "_sent_s",
+    )
 
     def __init__(
-        self, pool: ConnectionPool, request: bytes, reply: Reply, on_written: Callable[[], None]
+        self,
+        pool: ConnectionPool,
+        request: bytes,
+        reply: Reply,
+        on_written: Callable[[], None],
+        on_resent: Callable[[ServingError], None],
     ) -> None:
         self._pool = pool
         self._request = request
         self._reply: Reply | None = reply
         self._on_written: Callable[[], None] | None = on_written
+        self._on_resent: Callable[[ServingError], None] | None = on_resent
         self._connection: Connection | None = None
         self._lease: Lease | None = None
         self._sent_s = 0.0
@@ -57,9 +73,8 @@ class Exchange:
         self._lease, self._connection = None, connection
         self._sent_s = monotonic()
         connection.send(self._request, self)
-        on_written, self._on_written = self._on_written, None
-        if on_written is not None:
-            on_written()
+        if self._on_written is not None:
+            self._on_written()
 
     def on_no_connection(self, error: ServingError) -> None:
         """The lease's call."""
@@ -79,8 +94,9 @@ class Exchange:
     def on_lost(self, error: ServingError) -> None:
         """The connection's call."""
         connection = self._connection
-        if self._reply is not None and connection is not None and self._was_stale(connection):
+        if self._on_resent is not None and connection is not None and self._was_stale(connection):
             self._connection = None
+            self._on_resent(error)
             self.start(self._pool.lease(fresh=True))
         else:
             self._end_with(error)
@@ -97,4 +113,5 @@ class Exchange:
 
     def _forget(self) -> None:
         """Let go of everything: nothing here may keep a finished request in memory."""
-        self._reply = self._on_written = self._connection = self._lease = None
+        self._reply = self._connection = self._lease = None
+        self._on_written = self._on_resent = None

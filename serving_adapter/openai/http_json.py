@@ -65,10 +65,17 @@ async def each(
     function: Callable[[Item], Awaitable[Result]], items: Iterable[Item]
 ) -> list[Result]:
     """The function of all items, a few at once, in order."""
-    gate = asyncio.Semaphore(AT_ONCE)
+    waiting = enumerate(items)
+    found: dict[int, Result] = {}
 
-    async def gated(item: Item) -> Result:
-        async with gate:
-            return await function(item)
+    async def work() -> None:
+        for number, item in waiting:
+            found[number] = await function(item)
 
-    return list(await asyncio.gather(*(gated(item) for item in items)))
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(AT_ONCE):
+                group.create_task(work())
+    except ExceptionGroup as failures:
+        raise failures.exceptions[0] from None
+    return [found[number] for number in range(len(found))]

@@ -127,6 +127,17 @@ def test_failures_are_a_share_of_their_own_pass() -> None:
     assert validity.findings[0].text == "stream: 19 of 100 requests failed (19 timeout)"
 
 
+def test_requests_that_were_sent_again_are_said() -> None:
+    """A server that drops requests can look like one that closed an idle connection."""
+    records = [_record(n) for n in range(100)]
+    records[0].resends = 1
+    assert _checks(_verdict(records)) == {"resent": "note"}
+    records[1].resends = 1
+    validity = _verdict(records)
+    assert _checks(validity) == {"resent": "degraded"}
+    assert validity.findings[0].text.startswith("stream: 2 of 100 requests found a kept connection")
+
+
 def test_unsent_requests_are_said() -> None:
     validity = _verdict([_record(0), _record(1, error_type="unsent")])
     assert _checks(validity) == {"unsent": "degraded"}

@@ -158,7 +158,8 @@ def test_a_replay_goes_on_when_nobody_reads_what_it_says(
         "50",
         "--no-calibrate",
     ]
-    command += ["--queries", "3", "--time-scale", "0.02", "--warmup", "0", "--out", str(tmp_path / "run")]
+    command += ["--queries", "3", "--time-scale", "0.02", "--warmup", "0"]
+    command += ["--out", str(tmp_path / "run")]
     reader, writer = os.pipe()
     os.close(reader)
     assert subprocess.run(command, stderr=writer, timeout=120, check=False).returncode == 0

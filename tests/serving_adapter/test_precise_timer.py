@@ -160,3 +160,23 @@ def test_closing_frees_the_descriptor_and_forgets_the_timers(run: Run) -> None:
     assert fired == []
     if open_before:
         assert len(os.listdir("/proc/self/fd")) == open_before
+
+
+def test_a_closed_timer_sets_no_other_timer(run: Run) -> None:
+    """Its descriptor's number is given to the next one."""
+    fired: list[str] = []
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        old = PreciseTimer(loop)
+        old.close()
+        new = PreciseTimer(loop)
+        now_ns = time.monotonic_ns()
+        new.call_at_ns(now_ns + 5 * MS, lambda: fired.append("new"))
+        old.call_at_ns(now_ns + 60_000 * MS, lambda: fired.append("old"))
+        async with asyncio.timeout(30):
+            await new.sleep_until_ns(now_ns + 10 * MS)
+        new.close()
+
+    run(scenario())
+    assert fired == ["new"]

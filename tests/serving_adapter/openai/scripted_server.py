@@ -214,6 +214,9 @@ class Heard:
         self.times_s.setdefault("text", monotonic())
         self.calls.append(("reasoning" if reasoning else "text", text, tokens))
 
+    def on_resent(self, error: ServingError) -> None:
+        self.calls.append(("resent", error.error_type))
+
     def on_finished(self, usage: Usage, finish_reason: str) -> None:
         assert not self.over.is_set()
         self.usage = usage

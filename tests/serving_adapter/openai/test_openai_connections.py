@@ -27,6 +27,7 @@ from s2l.serving_adapter.openai.adapter import OpenAiAdapter
 from s2l.serving_adapter.openai.answer_reader import AnswerReader
 from s2l.serving_adapter.openai.completion_session import CompletionSession
 from s2l.serving_adapter.openai.connection import Connection
+from s2l.serving_adapter.openai.connection_pool import OPEN_AT_ONCE, ConnectionPool
 from s2l.serving_adapter.openai.early_prefill import EarlyPrefill
 from s2l.serving_adapter.openai.event_stream import EventStream
 from s2l.serving_adapter.openai.exchange import Exchange
@@ -109,25 +110,42 @@ async def test_none_are_opened_ahead_where_each_request_has_a_new_one() -> None:
     assert server.connections == before + 1
 
 
-async def test_opening_ahead_stops_where_nothing_listens() -> None:
-    async with OpenAiAdapter(f"http://127.0.0.1:{_closed_port()}") as adapter, asyncio.timeout(10):
+async def test_opening_ahead_stops_where_nothing_listens(monkeypatch: pytest.MonkeyPatch) -> None:
+    attempts = 0
+    opened = ConnectionPool._opened
+
+    async def counted(pool: ConnectionPool) -> Connection:
+        nonlocal attempts
+        attempts += 1
+        return await opened(pool)
+
+    monkeypatch.setattr(ConnectionPool, "_opened", counted)
+    async with OpenAiAdapter(f"http://127.0.0.1:{_closed_port()}") as adapter:
         await adapter.ready(1000)
+    assert attempts == OPEN_AT_ONCE
 
 
 async def test_a_connection_opened_ahead_that_the_server_has_closed_is_replaced() -> None:
     async with scripted([None], ANSWER) as server, probed(server.url) as adapter:
         await adapter.ready(1)
         heard = await ask(adapter)
-    assert heard.of("asked", "text", "failed") == [("asked",), ("text", "Yes", None)]
+    assert heard.of("asked", "resent", "text", "failed") == [
+        ("asked",),
+        ("resent", "disconnected"),
+        ("asked",),
+        ("text", "Yes", None),
+    ]
     assert server.posts[0].connection != server.posts[1].connection
 
 
-async def test_a_stale_connection_is_replaced_once_and_nobody_is_told() -> None:
+async def test_a_stale_connection_is_replaced_once_and_that_is_told() -> None:
     """The second request meets a connection that the server closes without a word."""
     async with scripted(ANSWER, [None], ANSWER) as server, probed(server.url) as adapter:
         assert (await ask(adapter)).text == "Yes"
         heard = await ask(adapter)
     assert heard.calls[1:] == [
+        ("asked",),
+        ("resent", "disconnected"),
         ("asked",),
         ("text", "Yes", None),
         ("finished", "stop"),
