@@ -13,13 +13,15 @@ from s2l.collecting.crawl_capture import crawl_into
 from s2l.collecting.crawl_options import CrawlOptions
 from s2l.collecting.shipped import LICENCE_DEMO, shipped_questions
 from s2l.commands.collect_crawl import say_what_was_collected
-from s2l.commands.replay import EMBEDDED_CONTEXT_TOKENS, replay_into, server_at
-from s2l.commands.serve import model_to_serve
+from s2l.engine import model_to_serve
 from s2l.exits import FAILED, INTERRUPTED
 from s2l.folders import RUNS, TRACES, new_folder
 from s2l.progress import console, say
 from s2l.replayer.options import ReplayOptions
 from s2l.replayer.run import Run
+from s2l.replaying.request import EMBEDDED_CONTEXT_TOKENS
+from s2l.replaying.run import replay_into
+from s2l.replaying.target import server_at
 from s2l.reports.headline import headline
 from s2l.reports.html import write_html
 from s2l.reports.summary import Summary, summarize

@@ -1,7 +1,5 @@
 """``s2l doctor``"""
 
-import importlib.util
-import shutil
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,6 +9,7 @@ import click
 import psutil
 
 from s2l import __version__
+from s2l.collectors.browser.chromium import BrowserUnavailable, find_chromium
 from s2l.exits import FAILED
 from s2l.serving_adapter.embedded.model import INSTALL_CPU, is_prepared, packaged_model_path
 
@@ -46,6 +45,8 @@ def _packages() -> Iterator[Check]:
     yield _package(
         "sentence-transformers", "pip install 's2l[ann]'", "vector searches and --similarity"
     )
+    yield _package("tokenizers", "pip install 's2l[tokenizers]'", "--tokenizer")
+    yield _package("detect-secrets", "pip install 's2l[scrub]'", "dataset scrub")
     yield _package("huggingface-hub", "pip install 's2l[hub]'", "traces and Spaces of the Hub")
     yield _package("ray", "pip install 's2l[ray]'", "--workers and --ray")
 
@@ -73,17 +74,12 @@ def _model() -> Iterator[Check]:
 
 
 def _browser() -> Iterator[Check]:
-    names = ("chromium", "chromium-browser", "google-chrome")
-    found = next((path for name in names if (path := shutil.which(name))), None)
-    yield Check(
-        found is not None,
-        f"browser {found}" if found else "no Chromium found",
-        "install Debian's package chromium, or any Chromium",
-        "the project's own browser tests",
-    )
-    has_driver = importlib.util.find_spec("playwright") is not None
-    advice = "pip install playwright"
-    yield Check(has_driver, "playwright", advice, "the project's own browser tests")
+    use = "collect crawl --browser"
+    try:
+        yield Check(True, f"browser {find_chromium()}", "", use)
+    except BrowserUnavailable:
+        yield Check(False, "no Chromium found", "install it with your package manager", use)
+    yield _package("playwright", "pip install 's2l[browser]'", use)
 
 
 CHECKS: tuple[Callable[[], Iterator[Check]], ...] = (_machine, _packages, _plugin, _model, _browser)

@@ -19,7 +19,6 @@ from s2l.replaying.json_events import STDOUT, JsonEvents
 from s2l.replaying.options import REQUESTS, TARGET, WORKLOAD, with_options
 from s2l.replaying.parameters import DURATION, MOMENTS, REQUEST_SLO
 from s2l.replaying.request import (
-    EMBEDDED_CONTEXT_TOKENS,
     check_closed_loop,
     options_of,
     rate_of,
@@ -29,8 +28,6 @@ from s2l.replaying.run import cut_short, plan_only, replay_into, run_interruptib
 from s2l.replaying.target import Target, server_at
 from s2l.scale import crew_of, scale_options
 from s2l.workloads.trace import Trace
-
-__all__ = ["EMBEDDED_CONTEXT_TOKENS", "conclude", "replay", "replay_into", "server_at"]
 
 _COUNT = click.IntRange(1)
 

@@ -1,29 +1,17 @@
 """``s2l serve``"""
 
-import os
-
 import click
 
+from s2l.engine import api_key, embedded_server, model_to_serve
 from s2l.exits import FAILED
 from s2l.foreground import run_until_interrupted
 from s2l.progress import say
-from s2l.serving_adapter.embedded.model import Model, is_prepared, named, prepare
-from s2l.serving_adapter.embedded.server import EmbeddedServer, EngineOptions, check_installed
+from s2l.serving_adapter.embedded.model import Model
+from s2l.serving_adapter.embedded.server import EngineOptions
 from s2l.serving_adapter.realtime.prefill_mode import PREFILL_MODES
 
-API_KEY_VARIABLE = "S2L_API_KEY"
 DEFAULTS = EngineOptions()
 SCHEDULING_POLICIES = ("fcfs", "priority")
-
-
-def model_to_serve(name: str | None) -> Model:
-    """The model named, or the packaged one, prepared on first use."""
-    check_installed()
-    if name is not None:
-        return named(name)
-    if not is_prepared():
-        say("Preparing the packaged model (once, about 20 s) ...")
-    return prepare()
 
 
 def without_options(
@@ -33,11 +21,6 @@ def without_options(
     if model is not None and model.startswith("-"):
         return None, (model, *vllm_arguments)
     return model, vllm_arguments
-
-
-def embedded_server(model: Model, options: EngineOptions | None = None) -> EmbeddedServer:
-    """The engine, saying on standard error how its start goes on."""
-    return EmbeddedServer(model, options, progress=lambda stage: say(f"engine: {stage} ..."))
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
@@ -100,7 +83,7 @@ def serve(
         dtype=dtype,
         max_model_len=max_model_len,
         kv_cache_gib=kv_cache_gib,
-        api_key=os.environ.get(API_KEY_VARIABLE),
+        api_key=api_key(),
         prefill=prefill,
         scheduling_policy=scheduling_policy,
         extra=vllm_arguments,

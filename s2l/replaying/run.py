@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from s2l.drain import interrupts
+from s2l.engine import api_key
 from s2l.progress import say
 from s2l.replayer.experiment import Experiment, Observer
 from s2l.replayer.options import ReplayOptions
@@ -23,7 +24,7 @@ from s2l.replayer.server_watch import ServerWatch
 from s2l.replaying.calibrating import Calibration
 from s2l.replaying.json_events import JsonEvents
 from s2l.replaying.live_view import LiveView, live_view
-from s2l.replaying.target import Target, adapter_choice, adapter_for, api_key
+from s2l.replaying.target import Target, adapter_choice, adapter_for
 from s2l.serving_adapter.base import ServingAdapter
 from s2l.serving_adapter.event_loop import run
 from s2l.workloads.trace import Trace

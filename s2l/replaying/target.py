@@ -1,7 +1,6 @@
 """The server that is measured: the one that was named, or an engine that is started for it."""
 
 import asyncio
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from typing import Any, Final
 
 import click
 
-from s2l.commands.serve import API_KEY_VARIABLE, embedded_server, model_to_serve
+from s2l.engine import api_key, embedded_server, model_to_serve
 from s2l.serving_adapter.adapters import ADAPTERS, detect
 from s2l.serving_adapter.base import ServingAdapter
 
@@ -36,10 +35,11 @@ class Target:
             raise click.UsageError("--adapter openai needs --target, a running server")
         if self.adapter != "realtime" and self.url is not None:
             return
-        for option in self._of_openai():
+        for option in self.openai_options():
             raise click.UsageError(f"{option} is for OpenAI-compatible servers (--adapter openai)")
 
-    def _of_openai(self) -> list[str]:
+    def openai_options(self) -> list[str]:
+        """Those that were given of the options for OpenAI-compatible servers."""
         given = {
             "--api": self.api != AUTO,
             "--model": self.model is not None,
@@ -47,11 +47,6 @@ class Target:
             "--connections": self.connections != "reuse",
         }
         return [option for option, is_given in given.items() if is_given]
-
-
-def api_key() -> str | None:
-    """The key for the server, from the environment."""
-    return os.environ.get(API_KEY_VARIABLE)
 
 
 async def adapter_for(url: str, target: Target) -> ServingAdapter:
@@ -78,7 +73,7 @@ async def adapter_choice(url: str, target: Target) -> tuple[str, dict[str, Any]]
             "tokenizer_path": target.tokenizer,
             "connections": target.connections,
         }
-    elif unused := target._of_openai():
+    elif unused := target.openai_options():
         raise click.UsageError(f"{unused[0]}: {url} is a {name} server; add --adapter openai")
     return name, given
 

@@ -113,8 +113,8 @@ def test_events_tell_how_it_goes(  # type: ignore[no-untyped-def]
     assert [one["name"] for one in told if one["event"] == "pass"] == ["stream", "wait"]
     over = [one for one in told if one["event"] == "progress" and one["over"]]
     assert [(one["name"], one["ended"], one["planned"]) for one in over] == [
-        ("wait", 30, 30),
         ("stream", 30, 30),
+        ("wait", 30, 30),
     ]
     assert told[-1]["event"] == "finished"
     assert (told[-1]["counts"]["succeeded"], told[-1]["exit_code"]) == (60, 0)
