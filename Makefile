@@ -24,8 +24,10 @@ lint: install
 types: install
 	cd build/__editable__.s2l-*/ && $(CURDIR)/$(BIN)/mypy --config-file $(CURDIR)/pyproject.toml
 
+# Two at once, but for what asserts times and what starts an engine.
 unit: install browser
-	$(BIN)/pytest -m "not slow"
+	$(BIN)/pytest -n 2 --dist loadfile -m "not (slow or timed or engine)"
+	$(BIN)/pytest -m "(timed or engine) and not slow"
 
 # What takes minutes more: many kills, large fuzzes.
 test-extra: install browser

@@ -1,4 +1,5 @@
-"""A real vLLM, started by hand as a user would who does not run ``s2l serve``."""
+"""A real vLLM, started by hand as a user would who does not run ``s2l serve``; and which tests
+want the machine for themselves."""
 
 import contextlib
 import os
@@ -18,6 +19,30 @@ from s2l.serving_adapter.embedded.model import MODEL_NAME, prepare
 from s2l.serving_adapter.embedded.server import free_port
 
 START_S = 300
+
+TIMED = (
+    "replayer",
+    "collectors/test_clock_truth.py",
+    "collectors/test_crawl.py",
+    "collectors/test_latency.py",
+    "collectors/test_politeness.py",
+    "s2l/test_collecting_on_ray.py",
+    "s2l/test_sweep_command.py",
+    "serving_adapter/test_mock_command.py",
+    "serving_adapter/test_mock_faults.py",
+    "serving_adapter/test_mock_realtime.py",
+    "serving_adapter/test_precise_timer.py",
+    "serving_adapter/test_realtime_limits.py",
+)
+"""Folders and files whose tests assert when something happened, or take the whole machine: no
+others run beside them."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    timed = tuple(str(Path(__file__).parent / name) for name in TIMED)
+    for item in items:
+        if str(item.path).startswith(timed):
+            item.add_marker("timed")
 
 
 @dataclass(frozen=True)
