@@ -144,11 +144,8 @@ class Experiment:
 
     def progress(self) -> Progress:
         """How it goes; may be asked by any thread at any time."""
-        options = self.options
-        open_ended = options.concurrency is not None and options.duration_s is not None
-        return progress_of(
-            self._stage, self._pacer, self._ledger, self._current, open_ended=open_ended
-        )
+        parts = (self._stage, self._pacer, self._ledger, self._current)
+        return progress_of(*parts, open_ended=self.options.open_ended)
 
     def validity(self) -> Validity:
         """The verdict so far; may be asked by any thread at any time."""

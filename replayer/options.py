@@ -50,6 +50,11 @@ class ReplayOptions:
     slo: str | None = None
     """Limits of each request for goodput, as they were given; no part of the sending."""
 
+    @property
+    def open_ended(self) -> bool:
+        """Whether only a pass's end says how many requests it has: a closed loop of some time."""
+        return self.concurrency is not None and self.duration_s is not None
+
     def as_dict(self) -> dict[str, Any]:
         """For ``run.json``."""
         return asdict(self) | {"answer_at": list(self.answer_at), "temperature": 0.0}

@@ -4,11 +4,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from s2l.replayer.options import ReplayOptions
 from s2l.replayer.passes import Pass
 from s2l.replayer.plan import Plan
 from s2l.serving_adapter.base import ServerInfo
+from s2l.workloads.plural import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,18 +18,18 @@ class PlanSummary:
     """What a replay would do. Times in seconds, tokens of context (None: not counted).
 
     ``duration_s`` is how long all passes take if the server answers at once, None for a closed
-    loop.
+    loop. What depends on how many requests there will be is None where only the end says that.
     """
 
     server: str
     model: str
     passes: tuple[str, ...]
-    requests_per_pass: int
+    requests_per_pass: int | None
     queries: int
     unfinished_left_out: int
-    chunks_per_pass: int
+    chunks_per_pass: int | None
     context_tokens_per_pass: int | None
-    output_tokens_per_pass: int
+    output_tokens_per_pass: int | None
     rate_qps: float | None
     last_start_s: float
     duration_s: float | None
@@ -39,10 +41,16 @@ class PlanSummary:
         lasts = "as long as the server takes"
         if self.duration_s is not None:
             lasts = f"{self.duration_s:.1f} s if the server answers at once"
-        return [
+        about = [
             f"server: {self.server}, model {self.model}",
             f"passes: {', '.join(self.passes)}",
-            f"requests in each: {self.requests_per_pass} of {self.queries} queries, {rate}",
+        ]
+        of = counted(self.queries, "query", "queries")
+        if self.requests_per_pass is None:
+            return [*about, f"requests in each: as many as end in the time given, of {of}"]
+        return [
+            *about,
+            f"requests in each: {self.requests_per_pass} of {of}, {rate}",
             f"context in each: {self.chunks_per_pass} chunks, {tokens} tokens",
             f"output in each: at most {self.output_tokens_per_pass} tokens",
             f"last start: {self.last_start_s:.1f} s after the first; all passes: {lasts}",
@@ -55,7 +63,7 @@ def schedule_summary(plan: Plan, options: ReplayOptions) -> dict[str, Any]:
         "arrivals": "closed_loop" if options.concurrency is not None else options.arrivals,
         "rate_qps": options.rate_qps,
         "queries": len(plan.queries),
-        "requests": len(plan.starts_us),
+        "requests": None if options.open_ended else len(plan.starts_us),
         "unfinished_left_out": plan.unfinished,
         "last_start_s": float(plan.starts_us.max(initial=0)) / 1e6,
     }
@@ -66,26 +74,27 @@ def summarize_plan(
 ) -> PlanSummary:
     """The figures of a plan."""
     n, last_us = len(plan.starts_us), int(plan.starts_us.max(initial=0))
-    uses = np.bincount(np.arange(n) % len(plan.queries), minlength=len(plan.queries))
-    sizes = [query.context.largest() for query in plan.queries]
-    tokens = None
-    if None not in sizes:
-        tokens = int(sum(int(k) * (size or 0) for k, size in zip(uses, sizes, strict=True)))
     lasts_us = int(plan.dues_us().max(initial=0))
-    closed = options.concurrency is not None
+    closed, known = options.concurrency is not None, not options.open_ended
+    uses = np.bincount(np.arange(n) % len(plan.queries), minlength=len(plan.queries))
     return PlanSummary(
         server=f"{server.server} {server.version}".strip(),
         model=server.model,
         passes=tuple(todo.name for todo in passes),
-        requests_per_pass=n,
+        requests_per_pass=n if known else None,
         queries=len(plan.queries),
         unfinished_left_out=plan.unfinished,
-        chunks_per_pass=int(
-            sum(int(k) * len(q.context.chunks) for k, q in zip(uses, plan.queries, strict=True))
-        ),
-        context_tokens_per_pass=tokens,
-        output_tokens_per_pass=n * options.max_tokens,
+        chunks_per_pass=_sum(uses, [len(q.context.chunks) for q in plan.queries], known),
+        context_tokens_per_pass=_sum(uses, [q.context.largest() for q in plan.queries], known),
+        output_tokens_per_pass=n * options.max_tokens if known else None,
         rate_qps=options.rate_qps,
         last_start_s=last_us / 1e6,
         duration_s=None if closed else len(passes) * lasts_us / 1e6,
     )
+
+
+def _sum(uses: npt.NDArray[np.int64], sizes: list[int | None], known: bool) -> int | None:
+    """Of all uses of all queries; None where a size or the number of uses is not known."""
+    if not known or None in sizes:
+        return None
+    return int(sum(int(k) * (size or 0) for k, size in zip(uses, sizes, strict=True)))

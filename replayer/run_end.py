@@ -110,11 +110,10 @@ async def end_run(
 def _unsent(begun: Beginning, course: Course) -> Iterator[RequestRecord]:
     """Requests that were planned and never started; passes that never began, too."""
     options = begun.options
-    if options.concurrency is not None and options.duration_s is not None:
-        # How many requests such a closed loop has, only its end says.
+    if options.open_ended:
         for todo in begun.passes:
-            sender = course.senders.get(todo.name)
-            course.ledger.of(todo).planned = sender.started if sender else 0
+            sender, tally = course.senders.get(todo.name), course.ledger.of(todo)
+            tally.planned, tally.left_out = sender.started if sender else 0, 0
         return
     end_us = max((window.end_us for window in course.windows), default=0)
     for todo in begun.passes:

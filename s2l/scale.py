@@ -11,6 +11,7 @@ import click
 from s2l.drain import interrupt_deferred
 from s2l.progress import say
 from s2l.replayer.scale_out.crew import Crew
+from s2l.workloads.plural import counted
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -77,7 +78,7 @@ class Scale:
         from s2l.replayer.scale_out.ray_crew import RayCrew
 
         where = f"at {self.address}" if self.address else "on this machine"
-        say(f"starting {self.workers} workers {where} (Ray)")
+        say(f"starting {counted(self.workers, 'worker')} {where} (Ray)")
         # Standard output is for results: what Ray says of its workers goes to standard error.
         with redirect_stdout(sys.stderr), ExitStack() as stack:
             with interrupt_deferred("Ray has started"):  # half started, it cannot be stopped

@@ -19,6 +19,7 @@ from s2l.collectors.searching.registry import SearchSettings, search_provider
 from s2l.drain import drained_on_interrupt
 from s2l.progress import say
 from s2l.workloads.manifest import Collector
+from s2l.workloads.plural import counted
 from s2l.workloads.query import Query
 from s2l.workloads.trace_writer import TraceWriter
 
@@ -59,7 +60,7 @@ async def crawl_on(path: Path) -> bool:
         if writer.collector.name != _COLLECTOR:
             raise click.UsageError(f"{path}: was captured by {writer.collector.name}, not by crawl")
         options = replace(kept_options(path, writer.collector), workers=1)
-        say(f"resuming {path}: {len(writer.todo)} queries to do")
+        say(f"resuming {path}: {counted(len(writer.todo), 'query', 'queries')} to do")
         async with site_up(options) as (options, url), open_search(options, url) as crawl:
             return await _capture(writer, crawl, options.concurrency)
 

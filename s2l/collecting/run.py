@@ -16,6 +16,7 @@ from s2l.replayer.scale_out.crew import Crew
 from s2l.workloads.errors import TraceError
 from s2l.workloads.manifest import Collector
 from s2l.workloads.merging import merge_traces
+from s2l.workloads.plural import counted
 from s2l.workloads.query import Query
 from s2l.workloads.retrieval import Retrieval
 from s2l.workloads.trace import Trace
@@ -54,8 +55,8 @@ class Outcome:
         more = len(self.unfinished) - _NAMED
         rest = f" and {more} more" if more > 0 else ""
         raise click.ClickException(
-            f"{len(self.unfinished)} queries are not finished ({named}{rest}); what was captured "
-            f"is kept, go on with: {advice}"
+            f"not finished: {counted(len(self.unfinished), 'query', 'queries')} ({named}{rest}); "
+            f"what was captured is kept, go on with: {advice}"
         )
 
 

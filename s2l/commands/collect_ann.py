@@ -26,6 +26,7 @@ from s2l.scale import Scale, scale_options
 from s2l.workloads.errors import TraceError
 from s2l.workloads.info import describe
 from s2l.workloads.manifest import MANIFEST, decode_manifest
+from s2l.workloads.plural import counted
 from s2l.workloads.query import Query
 from s2l.workloads.questions import read_questions
 from s2l.workloads.trace import Trace
@@ -210,8 +211,9 @@ def _say_what_was_collected(path: Path) -> int:
     info, options = describe(trace), trace.manifest.collector.options
     failed = sum(info.failures.values())
     say(
-        f"trace: {path}  {info.finished_queries} queries, {info.documents} documents, "
-        f"{info.arrivals.get('replace', 0)} updates ({failed} failed)"
+        f"trace: {path}  {counted(info.finished_queries, 'query', 'queries')}, "
+        f"{counted(info.documents, 'document')}, "
+        f"{counted(info.arrivals.get('replace', 0), 'update')} ({failed} failed)"
     )
     recall = ", ".join(f"at {k} {value:.3f}" for k, value in options["recall"].items())
     say(f"recall against exact search: {recall or 'not measured'}; times: {options['latency']}")

@@ -23,6 +23,7 @@ from s2l.progress import say
 from s2l.scale import Scale, scale_options
 from s2l.workloads.info import describe
 from s2l.workloads.manifest import MANIFEST
+from s2l.workloads.plural import counted
 from s2l.workloads.questions import read_questions
 from s2l.workloads.trace import Trace
 from s2l.workloads.trace_writer import recover
@@ -176,8 +177,9 @@ def say_what_was_collected(path: Path) -> int:
     info = describe(Trace.open(path))
     failed = sum(info.failures.values())
     say(
-        f"trace: {path}  {info.finished_queries} queries, {info.documents} documents, "
-        f"{info.arrivals.get('append', 0)} page arrivals ({failed} failed)"
+        f"trace: {path}  {counted(info.finished_queries, 'query', 'queries')}, "
+        f"{counted(info.documents, 'document')}, "
+        f"{counted(info.arrivals.get('append', 0), 'page arrival')} ({failed} failed)"
     )
     if info.gap_median_s is not None and info.duration_median_s is not None:
         say(

@@ -12,6 +12,7 @@ from s2l.named_trace import named_trace, opened_trace
 from s2l.progress import say
 from s2l.workloads.info import describe
 from s2l.workloads.manifest import MANIFEST
+from s2l.workloads.plural import counted
 from s2l.workloads.trace_writer import recover as recover_trace
 from s2l.workloads.validation import validate as validate_trace
 
@@ -102,7 +103,8 @@ def recover(trace: Path) -> None:
     said = "was finished and holds" if (trace / MANIFEST).is_file() else "recovered"
     counts = recover_trace(trace).counts
     say(
-        f"{trace}: {said} {counts.arrivals} arrivals of {counts.queries} queries, "
+        f"{trace}: {said} {counted(counts.arrivals, 'arrival')} of "
+        f"{counted(counts.queries, 'query', 'queries')}, "
         f"{counts.incomplete_queries} of them not finished"
     )
 

@@ -11,6 +11,7 @@ from s2l.workloads.formats.base import ExportOptions
 from s2l.workloads.formats.exporting import export_trace
 from s2l.workloads.formats.registry import FORMATS
 from s2l.workloads.formats.stream2llm_anns import ARRIVALS
+from s2l.workloads.plural import counted
 from s2l.workloads.token_counter import token_counter
 
 
@@ -31,4 +32,5 @@ def export_dataset(
     with bar("writing", opened.manifest.counts.finished_queries) as shown:
         options = ExportOptions(counter, arrival, lambda done: shown.advance())
         queries = export_trace(opened, FORMATS[fmt], out, options)
-    say(f"{out}: {queries:,} queries as {fmt}\nnot carried: {FORMATS[fmt].loses}")
+    say(f"{out}: {counted(queries, 'query', 'queries')} as {fmt}")
+    say(f"not carried: {FORMATS[fmt].loses}")

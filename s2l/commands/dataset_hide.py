@@ -7,6 +7,7 @@ import click
 from s2l.folders import TRACES, new_folder
 from s2l.named_trace import opened_trace
 from s2l.progress import bar, say
+from s2l.workloads.plural import counted
 from s2l.workloads.privacy import HIDE
 from s2l.workloads.scrubbing.concealing import conceal
 
@@ -26,4 +27,4 @@ def hide_texts(trace: str | None, privacy: str, out: Path | None) -> None:
     path = out or new_folder(TRACES, "hidden")
     with bar("documents", source.manifest.counts.documents) as shown:
         manifest = conceal(source, path, privacy, lambda done: shown.advance())
-    say(f"{path}: {manifest.counts.documents:,} documents, privacy {privacy}")
+    say(f"{path}: {counted(manifest.counts.documents, 'document')}, privacy {privacy}")

@@ -20,6 +20,7 @@ from s2l.workloads.formats.importing import Provenance, import_trace
 from s2l.workloads.formats.registry import FORMATS
 from s2l.workloads.formats.stream2llm_anns import ARRIVALS
 from s2l.workloads.manifest import Manifest
+from s2l.workloads.plural import counted
 from s2l.workloads.synth.text import text_maker
 from s2l.workloads.token_counter import token_counter
 
@@ -107,7 +108,8 @@ def _conclude(path: Path, manifest: Manifest, log: ImportLog, as_json: bool) -> 
     counts = manifest.counts
     say(
         f"{path}: {log.rows:,} rows read, {log.good:,} used, {log.bad:,} left out; "
-        f"{counts.queries:,} queries, {counts.arrivals:,} arrivals, {counts.documents:,} documents"
+        f"{counted(counts.queries, 'query', 'queries')}, {counted(counts.arrivals, 'arrival')}, "
+        f"{counted(counts.documents, 'document')}"
     )
     if as_json:
         facts = {

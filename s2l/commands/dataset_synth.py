@@ -9,6 +9,7 @@ from s2l import __version__
 from s2l.folders import TRACES, new_folder
 from s2l.parameters import POSITIVE, TOKENIZER
 from s2l.progress import bar, say
+from s2l.workloads.plural import counted
 from s2l.workloads.privacy import HIDE
 from s2l.workloads.synth.measured_profile import measure
 from s2l.workloads.synth.profile import Profile
@@ -64,7 +65,10 @@ def dataset_synth(
     with bar("queries", queries) as shown:
         manifest = write_synthetic(path, chosen, texts, options, lambda done: shown.advance())
     counts = manifest.counts
-    say(f"{path}: {counts.queries:,} queries, {counts.documents:,} documents, {chosen.name}")
+    say(
+        f"{path}: {counted(counts.queries, 'query', 'queries')}, "
+        f"{counted(counts.documents, 'document')}, {chosen.name}"
+    )
     if as_json:
         click.echo(msgspec.json.encode({"trace": str(path), "counts": counts}))
 

@@ -118,6 +118,11 @@ async def test_a_closed_loop_that_its_duration_ends(trace: Trace, tmp_path: Path
     info = await _replay(trace, tmp_path / "run", options)
     assert info.counts.planned == info.counts.succeeded == 6
     assert info.counts.unsent == 0
+    assert info.schedule["requests"] is None
+    async with MockServer(MockEngine(FAST)) as server, OpenAiAdapter(server.url) as adapter:
+        plan = await Experiment(trace, adapter, options, url=server.url).plan_only()
+    assert (plan.requests_per_pass, plan.chunks_per_pass) == (None, None)
+    assert plan.lines()[2] == "requests in each: as many as end in the time given, of 4 queries"
 
 
 async def test_clients_that_give_up_are_counted_as_such(trace: Trace, tmp_path: Path) -> None:

@@ -145,7 +145,7 @@ async def test_what_a_lost_worker_had_captured_is_kept(tmp_path: Path) -> None:
     outcome = await _capture(crew, jobs, tmp_path / "trace", see)
     assert outcome.lost == ["worker 1 (process 7 on here) died"]
     assert list(outcome.unfinished) == ["q3", "q5"]
-    with pytest.raises(click.ClickException, match=r"2 queries are not finished \(q3, q5\); .* x"):
+    with pytest.raises(click.ClickException, match=r"not finished: 2 queries \(q3, q5\); .* x"):
         outcome.check("x")
     counts = recover(tmp_path / "trace").counts
     assert (counts.queries, counts.finished_queries) == (6, 5)

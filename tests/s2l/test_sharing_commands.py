@@ -86,7 +86,7 @@ def test_scrub_takedown_and_hide(trace: Path, capsys: pytest.CaptureFixture[str]
     assert "example.com" not in said.out + said.err
     Path("list").write_text("a.org/two\n")
     assert run(["dataset", "takedown", "list", "clean", "--out", "fewer"]) == 0
-    assert "1 documents were taken out" in capsys.readouterr().err
+    assert "Taken out at their owners' wish: 1 document," in capsys.readouterr().err
     assert run(["dataset", "hide", "fewer", "--privacy", "hashed", "--out", "hidden"]) == 0
     [document] = Trace.open(Path("hidden")).documents()
     assert document.text is None

@@ -5,6 +5,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from s2l.workloads.manifest import Manifest
+from s2l.workloads.plural import counted
 
 CHANGES: Final = "changes"
 """The key of the collector's options that holds the list."""
@@ -27,9 +28,9 @@ def change_in_words(change: dict[str, Any]) -> str:
     what = change.get("what")
     if what == "takedown":
         return (
-            f"{_n(change, 'documents')} documents were taken out at their owners' wish, by "
-            f"{_n(change, 'patterns')} address patterns; {_n(change, 'arrivals')} arrivals that "
-            "brought nothing else are marked taken_down."
+            f"Taken out at their owners' wish: {counted(_n(change, 'documents'), 'document')}, by "
+            f"{counted(_n(change, 'patterns'), 'address pattern')}. Marked taken_down, as nothing "
+            f"else was brought: {counted(_n(change, 'arrivals'), 'arrival')}."
         )
     if what == "scrub":
         return f"Personal data and secrets were replaced: {_found(change)}."
@@ -37,16 +38,17 @@ def change_in_words(change: dict[str, Any]) -> str:
         return f"Hidden afterwards: privacy {change.get('privacy')}."
     if what == "refetch":
         return (
-            f"Texts were fetched anew: {_n(change, 'same')} as they were, "
-            f"{_n(change, 'changed')} changed since ({change.get('changed_are')}), "
-            f"{_n(change, 'failed')} not to be had and left out."
+            f"Texts were fetched anew: {_n(change, 'same'):,} as they were, "
+            f"{_n(change, 'changed'):,} changed since ({change.get('changed_are')}), "
+            f"{_n(change, 'failed'):,} not to be had and left out."
         )
     return f"{what}."
 
 
-def _n(change: dict[str, Any], key: str) -> str:
+def _n(change: dict[str, Any], key: str) -> int:
+    """A count; 0 where a stranger's manifest has something else."""
     value = change.get(key, 0)
-    return f"{value:,}" if isinstance(value, int) else "?"
+    return value if isinstance(value, int) else 0
 
 
 def _found(change: dict[str, Any]) -> str:
