@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from s2l.replayer.context_budget import fair_shares
 from s2l.serving_adapter.base import ContextChunk, ContextDocument
+from s2l.workloads.context import common_prefix
 
 Texts = Mapping[str, str]
 
@@ -56,7 +57,7 @@ class ContextPlan:
         context before it that it kept in place. None where tokens are not known."""
         before: tuple[str, ...] = ()
         for chunk, state in zip(self.chunks, self.states(), strict=True):
-            kept = _common_prefix(before, state)
+            kept = common_prefix(before, state)
             yield self._count(chunk.doc_ids), self._count(state), self._count(state[:kept])
             before = state
 
@@ -107,8 +108,3 @@ def ordered(
         state = chunk.doc_ids if chunk.replaces else state + chunk.doc_ids
         placed.append(chunk)
     return tuple(placed)
-
-
-def _common_prefix(one: Sequence[str], other: Sequence[str]) -> int:
-    pairs = zip(one, other, strict=False)
-    return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))

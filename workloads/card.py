@@ -5,6 +5,7 @@ from string import Template
 from typing import Final
 
 from s2l.workloads.manifest import Manifest
+from s2l.workloads.markdown_text import cell, code, line
 
 HUB_LICENCES: Final = frozenset(
     {"apache-2.0", "bsd-3-clause", "cc-by-3.0", "cc-by-4.0", "cc-by-nc-4.0", "cc-by-sa-3.0"}
@@ -78,27 +79,22 @@ def dataset_card(manifest: Manifest) -> str:
     counts = manifest.counts
     failures = ", ".join(f"{status} {n}" for status, n in counts.failures.items())
     body = _BODY.substitute(
-        name=_cell(manifest.name),
+        name=line(manifest.name),
         queries=f"{counts.queries:,}",
         finished=f"{counts.finished_queries:,}",
         arrivals=f"{counts.arrivals:,}",
-        failures=_cell(failures) or "none",
+        failures=cell(failures) or "none",
         documents=f"{counts.documents:,}",
-        collector=_cell(manifest.collector.name),
-        version=_cell(manifest.collector.version),
+        collector=cell(manifest.collector.name),
+        version=cell(manifest.collector.version),
         seed="none" if manifest.collector.seed is None else manifest.collector.seed,
-        created=_cell(manifest.created_utc),
-        clock=_cell(manifest.clock),
+        created=cell(manifest.created_utc),
+        clock=cell(manifest.clock),
         privacy=_PRIVACY[manifest.privacy],
-        licence=_cell(manifest.licence),
-        options=f"`{json.dumps(manifest.collector.options, ensure_ascii=False, default=str)}`",
+        licence=cell(manifest.licence),
+        options=code(json.dumps(manifest.collector.options, ensure_ascii=False, default=str)),
     )
     return f"{_front_matter(manifest)}\n{body}"
-
-
-def _cell(text: str) -> str:
-    """Text that stays in its table cell."""
-    return " ".join(text.split()).replace("|", "\\|")
 
 
 def _front_matter(manifest: Manifest) -> str:

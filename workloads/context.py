@@ -1,6 +1,6 @@
 """The context of a query after each of its arrivals."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from s2l.workloads.arrival import Arrival, ArrivalKind
 
@@ -24,3 +24,12 @@ def final_context(arrivals: Iterable[Arrival]) -> tuple[str, ...]:
     for _, after in contexts(arrivals):
         context = after
     return context
+
+
+def common_prefix(one: Sequence[object], other: Sequence[object]) -> int:
+    """How many elements both begin with: documents of two contexts, or tokens of two prompts."""
+    shorter = min(len(one), len(other))
+    if one[:shorter] == other[:shorter]:  # the usual case, at the speed of a comparison
+        return shorter
+    pairs = zip(one, other, strict=False)
+    return next((n for n, (a, b) in enumerate(pairs) if a != b), shorter)

@@ -29,17 +29,33 @@ def sync_tree(folder: Path) -> None:
 
 @contextmanager
 def durable_file(path: Path) -> Iterator[BinaryIO]:
-    """A file to write; it gets its name when the block ends well, and never otherwise."""
+    """A file to write; it gets its name when the block ends well, and never otherwise.
+
+    Raises:
+        OSError: it cannot be written; named is ``path``, not the file aside.
+    """
     aside = path.with_name(path.name + ".tmp")
-    try:
-        with aside.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
+    with _naming(path, aside):
+        try:
+            with aside.open("wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            aside.replace(path)
+        finally:
+            aside.unlink(missing_ok=True)
     sync_folder(path.parent)
+
+
+@contextmanager
+def _naming(path: Path, aside: Path) -> Iterator[None]:
+    """Have errors about the file aside name the one that a person asked for."""
+    try:
+        yield
+    except OSError as error:
+        if str(error.filename) != str(aside):
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from None
 
 
 def write_durably(path: Path, data: bytes) -> None:

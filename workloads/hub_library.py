@@ -31,3 +31,12 @@ def hub_failures() -> tuple[type[Exception], ...]:
     # Its HTTP client differs between versions; its own error descends from that client's.
     base = next(kind for kind in errors.HfHubHTTPError.__mro__ if kind.__name__ == "HTTPError")
     return (errors.HfHubHTTPError, errors.HFValidationError, base)
+
+
+def commit_outcome(error: Exception) -> str:
+    """What a failed commit has changed: nothing where the Hub said no; where its answer was lost,
+    that is not known."""
+    status = getattr(getattr(error, "response", None), "status_code", None)
+    if status is not None and 400 <= status < 500:
+        return "no file was changed"
+    return "the whole commit may be there or nothing of it, never a part; look, or try again"

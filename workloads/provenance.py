@@ -22,21 +22,21 @@ _MOST: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Provenance:
+class DocumentRights:
     """Documents by licence and by robots.txt's answer, most frequent first."""
 
     licences: dict[str, int]
     robots: dict[str, int]
 
 
-def provenance_of(documents: Iterable[Document]) -> Provenance:
+def document_rights(documents: Iterable[Document]) -> DocumentRights:
     """Count a trace's documents; what does not say is ``unknown``."""
     licences: Counter[str] = Counter()
     robots: Counter[str] = Counter()
     for document in documents:
         licences[_said(document, LICENCE)] += 1
         robots[_said(document, ROBOTS)] += 1
-    return Provenance(_most(licences), _most(robots))
+    return DocumentRights(_most(licences), _most(robots))
 
 
 def _said(document: Document, key: str) -> str:

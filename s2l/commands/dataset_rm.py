@@ -1,9 +1,11 @@
 """``s2l dataset rm``"""
 
+from collections.abc import Iterable
+
 import click
 
 from s2l.progress import say
-from s2l.workloads.sharing.cache import TraceCache
+from s2l.workloads.sharing.cache import Cached, TraceCache
 
 
 @click.command(name="rm")
@@ -15,8 +17,11 @@ def remove_cached(addresses: tuple[str, ...], everything: bool) -> None:
         raise click.UsageError("name addresses, or give --all")
     cache = TraceCache()
     if everything:
-        removed = cache.clear()
-    else:
-        removed = [one for address in addresses for one in cache.remove(address)]
-    for one in removed:
+        _say_removed(cache.clear())
+    for address in addresses:
+        _say_removed(cache.remove(address))
+
+
+def _say_removed(traces: Iterable[Cached]) -> None:
+    for one in traces:
         say(f"removed: {one.address}")

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 from s2l.serving_adapter.realtime import metrics
 from s2l.serving_adapter.realtime.engine import Step
-from s2l.serving_adapter.realtime.prompt_run import PromptRun, common_prefix
+from s2l.serving_adapter.realtime.prompt_run import PromptRun
+from s2l.workloads.context import common_prefix
 
 
 @dataclass(slots=True)

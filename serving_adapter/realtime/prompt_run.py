@@ -1,19 +1,10 @@
 """One engine request of a prompt: the tokens handed to it, and how far it got with them."""
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from s2l.serving_adapter.realtime.claim import Kind
-
-
-def common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
-    """How many tokens both begin with."""
-    shorter = min(len(one), len(other))
-    if one[:shorter] == other[:shorter]:  # the usual case, at the speed of a comparison
-        return shorter
-    pairs = zip(one, other, strict=False)
-    return next((n for n, (a, b) in enumerate(pairs) if a != b), shorter)
+from s2l.workloads.context import common_prefix
 
 
 @dataclass(slots=True)

@@ -10,7 +10,8 @@ from s2l.serving_adapter.realtime.admission import Admission
 from s2l.serving_adapter.realtime.claim import Ask, Claim, Kind, Leave
 from s2l.serving_adapter.realtime.engine import Chunk, Engine, EngineAborted, Step
 from s2l.serving_adapter.realtime.prompt_account import PromptAccount
-from s2l.serving_adapter.realtime.prompt_run import PromptRun, common_prefix
+from s2l.serving_adapter.realtime.prompt_run import PromptRun
+from s2l.workloads.context import common_prefix
 
 log = logging.getLogger(__name__)
 

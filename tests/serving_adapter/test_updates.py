@@ -10,7 +10,6 @@ from s2l.serving_adapter.mock.engine import Latencies, MockEngine
 from s2l.serving_adapter.realtime.admission import Admission
 from s2l.serving_adapter.realtime.conversation import Conversation
 from s2l.serving_adapter.realtime.prefill_mode import PREFILL_MODES
-from s2l.serving_adapter.realtime.prompt_run import common_prefix
 from s2l.serving_adapter.realtime.streamed_prompt import SETTLE_S, StreamedPrompt
 
 FAST = Latencies(prefill_tokens_per_s=1e6, overhead_s=0.001, tpot_s=0.0001)
@@ -38,13 +37,6 @@ async def _until_prefilled(prompt: StreamedPrompt, tokens: int) -> None:
     async with asyncio.timeout(5):
         while prompt.prefilled_tokens < tokens:
             await asyncio.sleep(SETTLE_S / 5)
-
-
-def test_common_prefix() -> None:
-    assert common_prefix([1, 2, 3], [1, 2, 4]) == 2
-    assert common_prefix([1, 2], [1, 2, 3]) == 2
-    assert common_prefix([], [1]) == 0
-    assert common_prefix([1], [2]) == 0
 
 
 async def test_what_was_fed_and_still_begins_the_prompt_is_kept() -> None:

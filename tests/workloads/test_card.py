@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from s2l.workloads.card import dataset_card
-from s2l.workloads.manifest import Manifest, TraceCounts
+from s2l.workloads.manifest import Collector, Manifest, TraceCounts
 
 LOAD = """
 import json, sys
@@ -82,9 +82,22 @@ def test_a_licence_that_the_hub_does_not_know(small: Any) -> None:
     assert (found["license"], found["license_name"]) == ("other", 'terms: "of" the sites')
 
 
+def test_nothing_of_others_is_markup(small: Any) -> None:
+    evil = "[free](https://evil.example)\n\n<img src=x> `a` | *b* &lt;"
+    inert = "\\[free\\](https://evil.example) \\<img src=x\\> \\`a\\` \\| \\*b\\* &amp;lt;"
+    counts = TraceCounts(queries=1, finished_queries=1, arrivals=1, documents=1, failures={evil: 2})
+    collector = Collector(evil, evil, {"a": "``</code> <img src=x>"}, None)
+    facts = {"name": evil, "clock": evil, "created_utc": evil, "licence": evil}
+    text = card(small, **facts, collector=collector, counts=counts).split("---\n")[2]
+    assert text.count(inert) == 7
+    options = '``` {"a": "``</code> <img src=x>"} ```'
+    assert text.replace(options, "").count("<img") == 7
+    assert f"Options of the collector: {options}\n" in text
+
+
 def test_text_says_what_it_is(small: Any) -> None:
     text = card(small)
-    assert '# A: "b" \\| #c d' in text
+    assert '# A: "b" \\| \\#c d' in text
     assert "| questions | 1,200 |" in text
     assert "| recorded to the end | 1,199 |" in text
     assert "| collected by | crawl, version 0.1.0, seed 7 |" in text

@@ -34,6 +34,9 @@ class ArrivalProcess(Protocol):
     def ends_after_s(self) -> float | None:
         """How long it goes on by itself; None where only a count or a duration ends it."""
 
+    def followed(self, recorded_us: Sequence[int]) -> int:
+        """How many recorded offsets it follows before they begin again; 0 where it follows none."""
+
 
 def whole_us(times_us: npt.NDArray[np.floating]) -> OffsetsUs:
     """Times rounded to microseconds. Raises ValueError where a schedule lasts for centuries."""

@@ -50,6 +50,10 @@ class RateProfile:
         """The segments' durations in all."""
         return sum(segment.duration_s for segment in self.segments)
 
+    def followed(self, recorded_us: Sequence[int]) -> int:
+        """None: every gap is made."""
+        return 0
+
     def __call__(
         self, n: int, rate_qps: float | None, seed: int, recorded_us: Sequence[int]
     ) -> OffsetsUs:

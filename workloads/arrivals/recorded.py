@@ -20,6 +20,10 @@ class Recorded:
     offsets_us: tuple[int, ...] | None = None
     ends_after_s: None = None
 
+    def followed(self, recorded_us: Sequence[int]) -> int:
+        """All of its own, where it has some, or of the trace's."""
+        return len(self._followed(recorded_us))
+
     def __call__(
         self, n: int, rate_qps: float | None, seed: int, recorded_us: Sequence[int]
     ) -> OffsetsUs:
@@ -27,12 +31,15 @@ class Recorded:
         check_count(n)
         if rate_qps is not None:
             checked_rate(n, rate_qps)
-        chosen = (recorded_us if self.offsets_us is None else self.offsets_us)[:n]
+        chosen = self._followed(recorded_us)[:n]
         if n > 0 and not len(chosen):
             raise ValueError("no offsets are recorded; use poisson or constant")
         offsets = np.sort(np.asarray(chosen, dtype=np.int64))
         offsets = _stretched(offsets - offsets[:1].sum(), rate_qps)
         return _repeated(offsets, n, rate_qps)
+
+    def _followed(self, recorded_us: Sequence[int]) -> Sequence[int]:
+        return recorded_us if self.offsets_us is None else self.offsets_us
 
 
 def _stretched(offsets: OffsetsUs, rate_qps: float | None) -> OffsetsUs:

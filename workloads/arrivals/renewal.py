@@ -18,6 +18,10 @@ class Renewal:
     burstiness: float
     ends_after_s: None = None
 
+    def followed(self, recorded_us: Sequence[int]) -> int:
+        """None: every gap is made."""
+        return 0
+
     def __call__(
         self, n: int, rate_qps: float | None, seed: int, recorded_us: Sequence[int]
     ) -> OffsetsUs:

@@ -57,23 +57,33 @@ class _Asked:
     def first(self, n: int) -> OffsetsUs:
         """The first ``n`` offsets."""
         if n > MOST_STARTS:
-            raise ValueError(
-                f"more than {MOST_STARTS:,} starts; give a lower rate or a shorter duration"
-            )
-        return self.process(n, self.rate_qps, self.seed, self.recorded_us)
+            raise _too_many()
+        return self._offsets(n)
 
     def until(self, duration_s: float, n: int | None) -> OffsetsUs:
         """The offsets before then, and no more than ``n``."""
         if not (math.isfinite(duration_s) and duration_s > 0):
             raise ValueError(f"duration_s is {duration_s}; it must be above 0")
-        if n is not None:
-            found = self.first(n)
-        else:
-            # Never fewer than are recorded: a rate stretches the whole of them.
-            count = max(_FIRST_COUNT, len(self.recorded_us))
-            while (found := self.first(count))[-1] < duration_s * 1e6:
-                count *= 2
-        return found[found < duration_s * 1e6]
+        end_us = duration_s * 1e6
+        found = self._beyond(end_us) if n is None else self.first(n)
+        return found[found < end_us]
+
+    def _beyond(self, end_us: float) -> OffsetsUs:
+        """So many offsets that the last is not before the end."""
+        # Never fewer than are followed: a rate stretches the whole of them.
+        count = max(_FIRST_COUNT, self.process.followed(self.recorded_us))
+        while (found := self._offsets(count))[-1] < end_us:
+            if count > MOST_STARTS:
+                raise _too_many()
+            count = min(2 * count, MOST_STARTS + 1)
+        return found
+
+    def _offsets(self, n: int) -> OffsetsUs:
+        return self.process(n, self.rate_qps, self.seed, self.recorded_us)
+
+
+def _too_many() -> ValueError:
+    return ValueError(f"more than {MOST_STARTS:,} starts; give a lower rate or a shorter duration")
 
 
 def _all_come(offsets: OffsetsUs) -> OffsetsUs:

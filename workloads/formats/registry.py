@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from s2l.workloads.errors import ImportFailed
 from s2l.workloads.formats import (
     azure,
     burstgpt,
@@ -61,10 +60,3 @@ _ALL: Final = (
     Format("squad", "SQuAD JSON", squad.LOSES, squad.read, squad.write),
 )
 FORMATS: Final[dict[str, Format]] = {one.name: one for one in _ALL}
-
-
-def format_named(name: str) -> Format:
-    """The format of this name. Raises ImportFailed that lists the choices."""
-    if name not in FORMATS:
-        raise ImportFailed(f"format {name!r} is not one of {', '.join(FORMATS)}")
-    return FORMATS[name]

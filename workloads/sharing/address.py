@@ -61,8 +61,10 @@ def parse_address(text: str) -> Address:
     """``hf:user/name@revision``, ``https://host/folder/``, ``https://host/name.tar``, or a path.
 
     Raises:
-        BadAddress: it begins like one of them and is none.
+        BadAddress: it begins like one of them and is none, or nothing is written at all.
     """
+    if not text.strip():
+        raise BadAddress("an empty address; write hf:user/name, https://host/name.tar or a path")
     if text.startswith(HUB):
         return _hub(text)
     if "://" in text:

@@ -17,6 +17,7 @@ from platformdirs import user_cache_path
 from s2l.workloads.durable import sync_folder, sync_tree, write_durably
 from s2l.workloads.errors import TraceError, TraceNotFound, disk_error
 from s2l.workloads.manifest import MANIFEST
+from s2l.workloads.sharing.address import HUB, HubAddress, WebAddress, parse_address
 
 VARIABLE: Final = "S2L_CACHE"
 _PARTIAL: Final = "partial"
@@ -94,13 +95,14 @@ class TraceCache:
         """Remove the trace of this address, or all of what its source has; what was removed.
 
         Raises:
+            BadAddress: it is empty, or begins like an address and is none.
             TraceNotFound: there is none.
         """
+        parse_address(address)
         chosen = [
             one
             for one in self.entries()
-            if address in (one.address, one.address.rpartition("@")[0], one.path)
-            or address == one.address.partition("#")[0]
+            if address in (one.address, _source(one.address), one.path)
         ]
         if not chosen:
             raise TraceNotFound(f"{address}: not in the cache; see: s2l dataset list")
@@ -126,6 +128,14 @@ def cached(address: str, name: str, folder: Path) -> Cached:
     """The facts of a trace that has just been pulled into ``folder``."""
     size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
     return Cached(address, name, size, datetime.now(UTC).isoformat(timespec="seconds"))
+
+
+def _source(address: str) -> str:
+    """What is at an address in any version: no commit on the Hub, no hash on the web."""
+    parsed = parse_address(address)
+    if isinstance(parsed, HubAddress):
+        return f"{HUB}{parsed.repo}"
+    return parsed.url if isinstance(parsed, WebAddress) else address
 
 
 def _facts(place: Path) -> Path:

@@ -21,6 +21,9 @@ _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _TRY_AGAIN: Final = frozenset({408, 429, 500, 502, 503, 504})
 _MOST_REDIRECTS: Final = 5
 _ATTEMPTS: Final = 4
+"""How many in a row may end no further than one before."""
+
+_MOST_ATTEMPTS: Final = 100
 _CHUNK: Final = 1 << 18
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=None, sock_connect=30, sock_read=60)
 _FAILURES: Final = (aiohttp.ClientError, TimeoutError, ssl.SSLError, ConnectionError)
@@ -37,9 +40,15 @@ class Downloader:
     """
 
     def __init__(
-        self, *, token: str | None = None, token_for: str = "", first_wait_s: float = 0.5
+        self,
+        *,
+        token: str | None = None,
+        token_for: str = "",
+        first_wait_s: float = 0.5,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._first_wait_s = first_wait_s
+        self._sleep = sleep
         self._token = token
         self._token_for = _origin(token_for)
 
@@ -116,22 +125,20 @@ class Downloader:
     async def _tried(
         self, url: str, once: Callable[[], Awaitable[T]], have: Callable[[], int] = lambda: 0
     ) -> T:
-        """Attempts, with longer and longer waits between them; one that brought something, by
-        what ``have`` says, does not count."""
-        failed = 0
+        """Attempts with longer and longer waits between them, which are short again after one
+        that came further, by what ``have`` says, than any before."""
+        failed, furthest, attempts = 0, have(), 0
         while True:
-            before = have()
             try:
                 return await once()
             except (_Again, *_FAILURES) as error:
                 said = one_line(error) if str(error) else type(error).__name__
-            if have() > before:
-                failed = 0
-                continue
-            failed += 1
-            if failed == _ATTEMPTS:
+            attempts += 1
+            failed = 1 if have() > furthest else failed + 1
+            furthest = max(furthest, have())
+            if failed == _ATTEMPTS or attempts == _MOST_ATTEMPTS:
                 raise TransferFailed(f"{url}: {said}; what was transferred is kept, try again")
-            await asyncio.sleep(self._first_wait_s * 2 ** (failed - 1))
+            await self._sleep(self._first_wait_s * 2 ** (failed - 1))
 
     @asynccontextmanager
     async def _answer(

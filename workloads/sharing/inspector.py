@@ -14,6 +14,9 @@ from s2l.workloads.sharing.errors import NotTrusted
 from s2l.workloads.sharing.limits import Limits
 
 _LINE_BYTES: Final = 65_536
+_INHERITED: Final = ("PATH", "LD_LIBRARY_PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "LC_CTYPE")
+"""What an interpreter needs to start. Nothing else goes along: there are tokens and keys in it."""
+
 _ENVIRONMENT: Final = {
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
@@ -39,7 +42,7 @@ class Inspector:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, **_ENVIRONMENT},
+            env={**_inherited(), **_ENVIRONMENT},
         )
         return self
 
@@ -92,3 +95,7 @@ class Inspector:
         if self._process is None:
             raise ValueError("the inspector is not started; use it in a with block")
         return self._process
+
+
+def _inherited() -> dict[str, str]:
+    return {name: os.environ[name] for name in _INHERITED if name in os.environ}

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from s2l.workloads.durable import write_durably
 from s2l.workloads.errors import TraceError, disk_error
 from s2l.workloads.manifest import MANIFEST, FileEntry
-from s2l.workloads.provenance import provenance_of
+from s2l.workloads.provenance import document_rights
 from s2l.workloads.sharing.croissant import croissant
 from s2l.workloads.sharing.file_names import CARD, CROISSANT, EXTRAS, PLOT, is_table
 from s2l.workloads.sharing.shape import shape_of
@@ -70,8 +70,8 @@ def packaged(
 def _extras(trace: Trace, counter: TokenCounter, repo: str | None) -> dict[str, bytes]:
     shape = shape_of(trace, counter)
     picture = shape_svg(shape)
-    provenance = provenance_of(trace.documents())
-    card = shared_card(trace.manifest, shape, provenance, plot=picture is not None, repo=repo)
+    rights = document_rights(trace.documents())
+    card = shared_card(trace.manifest, shape, rights, plot=picture is not None, repo=repo)
     found = {CARD: card.encode(), CROISSANT: croissant(trace.manifest)}
     return found if picture is None else {**found, PLOT: picture.encode()}
 

@@ -14,14 +14,7 @@ from urllib.parse import quote
 from s2l.workloads.durable import write_durably
 from s2l.workloads.errors import TraceNotFound, disk_error
 from s2l.workloads.manifest import MANIFEST, FileEntry, Manifest
-from s2l.workloads.sharing.address import (
-    ARCHIVES,
-    Address,
-    HubAddress,
-    WebAddress,
-    hub_endpoint,
-    parse_address,
-)
+from s2l.workloads.sharing.address import HubAddress, WebAddress, hub_endpoint, parse_address
 from s2l.workloads.sharing.cache import TraceCache, cached
 from s2l.workloads.sharing.downloader import Downloader
 from s2l.workloads.sharing.errors import NotTrusted, TransferFailed
@@ -267,18 +260,6 @@ def copy_listed(source: Path, target: Path, manifest: Manifest) -> None:
             shutil.copyfile(file, copy)
         except OSError as error:
             raise disk_error(file, error) from None
-
-
-def resolve_trace(text: str, puller: Puller | None = None) -> Path:
-    """The folder of a trace that a user names: a path as it is, everything else pulled first.
-
-    Raises:
-        TraceError: as ``Puller.pull``; a path is not looked at.
-    """
-    address: Address = parse_address(text)
-    if isinstance(address, Path) and not text.endswith(ARCHIVES):
-        return address
-    return (puller or Puller()).pull(text).path
 
 
 def _checked_digest(address: WebAddress, digest: str) -> str:

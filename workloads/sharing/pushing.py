@@ -13,11 +13,11 @@ import aiohttp
 
 from s2l.workloads.durable import sync_folder, sync_tree
 from s2l.workloads.errors import TraceError, disk_error, one_line
-from s2l.workloads.hub_library import hub_failures, hub_library
+from s2l.workloads.hub_library import commit_outcome, hub_failures, hub_library
 from s2l.workloads.manifest import MANIFEST
 from s2l.workloads.sharing.address import Address, HubAddress, WebAddress, hub_endpoint
 from s2l.workloads.sharing.archive import write_archive
-from s2l.workloads.sharing.errors import BadAddress, TransferFailed
+from s2l.workloads.sharing.errors import BadAddress, NotTrusted, TransferFailed
 from s2l.workloads.sharing.limits import Limits
 from s2l.workloads.sharing.pulling import copy_listed
 from s2l.workloads.sharing.stranger_checks import check_stranger
@@ -34,7 +34,8 @@ def push(trace: Trace, address: Address, *, private: bool = False) -> str:
 
     Raises:
         BadAddress: a web address that is no archive.
-        TransferFailed, TraceError: it did not work; the other side is as it was before.
+        TransferFailed, TraceError: it did not work; no file is there by half. A repository or
+            branch that was made for it stays.
     """
     if isinstance(address, HubAddress):
         return push_to_hub(trace, address, private=private)
@@ -47,11 +48,13 @@ def push_to_folder(trace: Trace, folder: Path) -> str:
     """Copy aside, check, and rename: the folder is there as a whole or not at all.
 
     What an interrupted push leaves is hidden beside it, and goes with the next one.
+
+    Raises:
+        TraceError: something else is there, or a damaged copy, or it cannot be written.
     """
     if folder.exists():
-        if _same(folder, trace):
-            return str(folder)
-        raise TraceError(f"{folder}: is there already, with other content; name a new folder")
+        _check_same(folder, trace)
+        return str(folder)
     aside = folder.with_name(f".{folder.name}.{trace.sha256[:12]}.partial")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -67,7 +70,12 @@ def push_to_folder(trace: Trace, folder: Path) -> str:
 
 
 def push_to_hub(trace: Trace, address: HubAddress, *, private: bool = False) -> str:
-    """One commit with all files: contents go up first, and are nowhere to be seen until then."""
+    """One commit with all files: contents go up first, and are nowhere to be seen until then.
+
+    Raises:
+        BadAddress: a commit, which cannot be pushed to.
+        TransferFailed: the Hub is not there, says no, or was changed by somebody else meanwhile.
+    """
     if address.is_pinned:
         raise BadAddress(f"{address}: a commit cannot be pushed to; name a branch, or none")
     library = hub_library()
@@ -80,6 +88,9 @@ def push_to_hub(trace: Trace, address: HubAddress, *, private: bool = False) -> 
                 address.repo, branch=address.revision, repo_type="dataset", exist_ok=True
             )
         info = api.dataset_info(address.repo, revision=address.revision)
+    except failures as error:
+        raise TransferFailed(f"{address}: {one_line(error)}; no file was changed") from None
+    try:
         done = api.create_commit(
             address.repo,
             _operations(library, trace, [one.rfilename for one in info.siblings or ()]),
@@ -89,7 +100,7 @@ def push_to_hub(trace: Trace, address: HubAddress, *, private: bool = False) -> 
             parent_commit=info.sha,
         )
     except failures as error:
-        raise TransferFailed(f"{address}: {one_line(error)}; the Hub is as it was") from None
+        raise TransferFailed(f"{address}: {one_line(error)}; {commit_outcome(error)}") from None
     return str(HubAddress(address.repo, str(done.oid)))
 
 
@@ -132,6 +143,11 @@ async def _put(url: str, archive: Path, digest: str) -> None:
         raise TransferFailed(f"{url}: {one_line(error) or type(error).__name__}") from None
 
 
-def _same(folder: Path, trace: Trace) -> bool:
+def _check_same(folder: Path, trace: Trace) -> None:
     file = folder / MANIFEST
-    return file.is_file() and sha256(file.read_bytes()).hexdigest() == trace.sha256
+    if not file.is_file() or sha256(file.read_bytes()).hexdigest() != trace.sha256:
+        raise TraceError(f"{folder}: is there already, with other content; name a new folder")
+    try:
+        check_stranger(folder, Limits())
+    except NotTrusted as error:
+        raise TraceError(f"{error}; remove {folder}, which is no whole copy, and push") from None

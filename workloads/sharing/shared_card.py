@@ -5,7 +5,8 @@ from typing import Final
 
 from s2l.workloads.card import dataset_card
 from s2l.workloads.manifest import Manifest
-from s2l.workloads.provenance import Provenance
+from s2l.workloads.markdown_text import cell, line
+from s2l.workloads.provenance import DocumentRights
 from s2l.workloads.scrubbing.changes import change_in_words, changes_of
 from s2l.workloads.sharing.file_names import PLOT
 from s2l.workloads.sharing.shape import Shape
@@ -25,11 +26,11 @@ Statistics with fewer values than a percentile needs are shown as n/a.
 
 
 def shared_card(
-    manifest: Manifest, shape: Shape, provenance: Provenance, *, plot: bool, repo: str | None
+    manifest: Manifest, shape: Shape, rights: DocumentRights, *, plot: bool, repo: str | None
 ) -> str:
     """The card; ``repo`` is its name on the Hub, where it goes there."""
     before, at, after = dataset_card(manifest).partition(_BEFORE)
-    text = f"{before}{_shape(shape, plot)}{_rights(provenance)}{_changes(manifest)}{_LIMITS}"
+    text = f"{before}{_shape(shape, plot)}{_rights(rights)}{_changes(manifest)}{_LIMITS}"
     return f"{text}{_fetch(repo)}{at}{_addressed(after, repo)}"
 
 
@@ -48,24 +49,23 @@ def _rows(shape: Shape) -> Iterator[list[str]]:
         yield [label, f"{found.n:,}", figure(found.mean), *middle, figure(found.max)]
 
 
-def _rights(provenance: Provenance) -> str:
+def _rights(rights: DocumentRights) -> str:
     lines = ["## Rights of the documents", "", "| | documents |", "|---|---|"]
-    lines += _counted("licence", provenance.licences)
-    lines += _counted("robots.txt", provenance.robots)
+    lines += _counted("licence", rights.licences)
+    lines += _counted("robots.txt", rights.robots)
     return "\n".join([*lines, "", ""])
 
 
 def _counted(what: str, counts: Mapping[str, int]) -> Iterator[str]:
     for value, n in counts.items():
-        shown = " ".join(value.split()).replace("|", "\\|")[:200]
-        yield f"| {what}: {shown} | {n:,} |"
+        yield f"| {what}: {cell(' '.join(value.split())[:200])} | {n:,} |"
 
 
 def _changes(manifest: Manifest) -> str:
     changes = changes_of(manifest)
     if not changes:
         return ""
-    lines = [f"- {change_in_words(change)}" for change in changes]
+    lines = [f"- {line(change_in_words(change))}" for change in changes]
     return "\n".join(["## What was changed since it was captured", "", *lines, "", ""])
 
 

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from s2l.workloads.errors import one_line
-from s2l.workloads.hub_library import hub_failures, hub_library
+from s2l.workloads.hub_library import commit_outcome, hub_failures, hub_library
 from s2l.workloads.sharing.address import hub_endpoint, parse_address
 from s2l.workloads.sharing.errors import BadAddress, TransferFailed
 
@@ -60,7 +60,7 @@ def add_to_space(
         try:
             before = _before(library, api, repo, keep, private=private)
         except failures as error:
-            raise TransferFailed(f"{repo}: {one_line(error)}; the Space is as it was") from None
+            raise TransferFailed(f"{repo}: {one_line(error)}; no file was changed") from None
         site = Path(folder) / "site"
         site.mkdir()
         build(site, before)
@@ -74,7 +74,7 @@ def add_to_space(
                 parent_commit=before.commit,
             )
         except failures as error:
-            raise TransferFailed(f"{repo}: {one_line(error)}; the Space is as it was") from None
+            raise TransferFailed(f"{repo}: {one_line(error)}; {commit_outcome(error)}") from None
     return str(done.oid)
 
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Final
 
 from s2l.workloads.arrival import OK, ArrivalKind
-from s2l.workloads.context import contexts
+from s2l.workloads.context import common_prefix, contexts
 from s2l.workloads.retrieval import Retrieval
 
 _CHUNKS: Final = (ArrivalKind.APPEND, ArrivalKind.REPLACE)
@@ -60,7 +60,7 @@ class ArrivalStats:
                     self.first_us.append(arrival.arrival_us)
                 chunks += 1
                 self.chunk_tokens.append(self._length(arrival.doc_ids))
-            common = _common_prefix(context, now)
+            common = common_prefix(context, now)
             prefilled += self._length(now[common:])
             if arrival.kind is ArrivalKind.REPLACE and context and now:
                 self._add_update(context, now, common)
@@ -78,12 +78,3 @@ class ArrivalStats:
 
     def _length(self, documents: tuple[str, ...]) -> int:
         return sum(self._tokens[doc] for doc in documents)
-
-
-def _common_prefix(before: tuple[str, ...], now: tuple[str, ...]) -> int:
-    common = 0
-    for one, other in zip(before, now, strict=False):
-        if one != other:
-            break
-        common += 1
-    return common

@@ -7,9 +7,9 @@ import pytest
 
 from s2l.workloads.arrival import Arrival, ArrivalKind
 from s2l.workloads.document import Document
-from s2l.workloads.errors import ExportFailed, ImportFailed
+from s2l.workloads.errors import ExportFailed
 from s2l.workloads.formats.base import PLAIN
-from s2l.workloads.formats.registry import FORMATS, format_named
+from s2l.workloads.formats.registry import FORMATS
 from s2l.workloads.query import Query
 from s2l.workloads.trace import Trace
 
@@ -57,11 +57,6 @@ def test_every_format_reads_and_writes() -> None:
         assert fmt.write is not None
         assert fmt.what
         assert fmt.loses
-
-
-def test_an_unknown_format() -> None:
-    with pytest.raises(ImportFailed, match="'x' is not one of stream2llm-crawl, stream2llm-anns"):
-        format_named("x")
 
 
 def test_an_id_that_a_list_cannot_hold(bench: Any, small: Any) -> None:

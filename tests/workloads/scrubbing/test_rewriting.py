@@ -62,7 +62,9 @@ def test_documents_are_dropped_and_the_card_says_so(
     assert changes_of(manifest) == [
         {"what": "takedown", "documents": 2, "arrivals": 2, "patterns": 2}
     ]
-    assert "Taken out at their owners' wish: 2 documents" in change_in_words(changes_of(manifest)[0])
+    assert "Taken out at their owners' wish: 2 documents" in change_in_words(
+        changes_of(manifest)[0]
+    )
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "*\n", "a b\n"])

@@ -8,7 +8,12 @@ from typing import Any
 
 import pytest
 
+from s2l.workloads.arrival import Arrival, ArrivalKind
+from s2l.workloads.document import Document
 from s2l.workloads.errors import TraceError
+from s2l.workloads.manifest import decode_manifest
+from s2l.workloads.query import Query
+from s2l.workloads.scrubbing.changes import with_change
 from s2l.workloads.scrubbing.concealing import conceal
 from s2l.workloads.scrubbing.takedown import TakedownList, take_down
 from s2l.workloads.sharing.packaging import package
@@ -42,7 +47,7 @@ def test_the_card_tells_all(trace_path: Path, tmp_path: Path) -> None:
         "![Shares of values up to x](shape.svg)",
         "| Chunks a query, chunks | 2 | 1.5 |",
         "| licence: unknown | 2 |",
-        "- 1 documents were taken out at their owners' wish, by 1 address patterns",
+        "- Taken out at their owners' wish: 1 document, by 1 address pattern.",
         "## Limits",
         "s2l dataset pull hf:me/small",
         'load_dataset("me/small", "queries")',
@@ -51,6 +56,32 @@ def test_the_card_tells_all(trace_path: Path, tmp_path: Path) -> None:
         assert part in card
     assert "FOLDER" not in card
     assert (tmp_path / "ready" / "shape.svg").read_text().startswith("<svg")
+
+
+def test_the_licence_of_a_page_is_no_markup(tmp_path: Path, small: Any) -> None:
+    evil = "[free](https://evil.example) <img src=https://evil.example/i> | x"
+    page = Document.of_text(url="http://site/", title="", text="t", meta={"licence": evil})
+    with small.create(tmp_path / "evil") as writer:
+        writer.add_query(Query("1", "?"))
+        writer.add_document(page)
+        writer.add_arrival(Arrival("1", 0, ArrivalKind.APPEND, 0, 1, (page.doc_id,)))
+        writer.add_arrival(Arrival("1", 1, ArrivalKind.END, 1, 1))
+        writer.finish()
+    ready = package(Trace.open(tmp_path / "evil"), tmp_path / "ready")
+    card = (ready.path / "README.md").read_text()
+    inert = r"\[free\](https://evil.example) \<img src=https://evil.example/i\> \| x"
+    assert f"| licence: {inert} | 1 |" in card
+    assert evil not in card
+
+
+def test_a_change_of_a_stranger_is_no_markup(trace_path: Path, tmp_path: Path) -> None:
+    file = trace_path / "manifest.json"
+    manifest = decode_manifest(file.read_bytes(), file)
+    changed = with_change(manifest, {"what": "<img src=x> [a](https://evil.example)"})
+    file.write_bytes(changed.encode())
+    package(Trace.open(trace_path), tmp_path / "ready")
+    card = (tmp_path / "ready" / "README.md").read_text()
+    assert r"- \<img src=x\> \[a\](https://evil.example)." in card
 
 
 def test_hidden_texts_have_a_card_too(trace_path: Path, tmp_path: Path) -> None:

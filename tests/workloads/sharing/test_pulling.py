@@ -1,6 +1,7 @@
 """Fetching: pinned, resumed, checked; never half-used."""
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from s2l.workloads.sharing.address import HubAddress, WebAddress, parse_address
 from s2l.workloads.sharing.archive import write_archive
 from s2l.workloads.sharing.cache import TraceCache
 from s2l.workloads.sharing.errors import BadAddress, NotTrusted, TransferFailed
-from s2l.workloads.sharing.pulling import Puller, resolve_trace
+from s2l.workloads.sharing.pulling import Puller
 from s2l.workloads.trace import Trace
 
 
@@ -37,7 +38,8 @@ def test_a_broken_connection_is_resumed(
 ) -> None:
     hub.cut_after = 1_000
     told: list[tuple[int, int]] = []
-    pulled = Puller(cache, tell=lambda *done: told.append(done)).pull("hf:me/small")
+    puller = Puller(cache, tell=lambda *done: told.append(done), first_wait_s=0)
+    pulled = puller.pull("hf:me/small")
     assert Trace.open(pulled.path).sha256 == ready.sha256
     assert "bytes=1000-" in hub.ranges
     total = sum(entry.bytes for entry in ready.manifest.files)
@@ -95,7 +97,7 @@ def test_archives(
     write_archive(ready.path, ready.manifest, archive)
     hub.plain[archive.name] = archive.read_bytes()
     for address in (str(archive), f"{hub.url}/plain/{archive.name}"):
-        assert content(resolve_trace(address, Puller(cache))) == content(ready.path)
+        assert content(Puller(cache).pull(address).path) == content(ready.path)
     hub.cut_after, hub.cuts = 700, 1
     with pytest.raises(TransferFailed):
         Puller(TraceCache(tmp_path / "other"), first_wait_s=0).pull(
@@ -112,7 +114,6 @@ def test_archives(
 
 def test_a_folder_of_this_machine(cache: TraceCache, ready: Trace, content: Any) -> None:
     assert content(Puller(cache).pull(str(ready.path)).path) == content(ready.path)
-    assert resolve_trace(str(ready.path), Puller(cache)) == ready.path
     with pytest.raises(TraceNotFound):
         Puller(cache).pull("nowhere")
 
@@ -125,6 +126,30 @@ def test_list_and_remove(hub: Any, cache: TraceCache, published: str, ready: Tra
     with pytest.raises(TraceNotFound, match="not in the cache"):
         cache.remove("hf:me/small")
     assert len(cache.clear()) == 1
+    assert cache.entries() == []
+
+
+def test_only_what_is_named_is_removed(
+    hub: Any, cache: TraceCache, published: str, ready: Trace, content: Any, tmp_path: Path
+) -> None:
+    for name, data in content(ready.path).items():
+        hub.plain[f"d/{name}"] = data
+    odd = tmp_path / "ready#a@b"
+    shutil.copytree(ready.path, odd)
+    for address in ("hf:me/small", f"{hub.url}/plain/d/", str(odd)):
+        Puller(cache).pull(address)
+    with pytest.raises(BadAddress, match="empty address"):
+        cache.remove("")
+    for other in (str(tmp_path / "ready"), str(tmp_path / "ready#a"), hub.url):
+        with pytest.raises(TraceNotFound):
+            cache.remove(other)
+    assert len(cache.entries()) == 3
+    for address, pinned in (
+        (str(odd), str(odd)),
+        (f"{hub.url}/plain/d/", f"{hub.url}/plain/d/#sha256={ready.sha256}"),
+        ("hf:me/small", f"hf:me/small@{published}"),
+    ):
+        assert [one.address for one in cache.remove(address)] == [pinned]
     assert cache.entries() == []
 
 
@@ -146,6 +171,8 @@ def test_addresses(text: str, address: object) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
+        ("", "an empty address"),
+        (" ", "an empty address"),
         ("hf:me", "no dataset of the Hub"),
         ("hf:../a", "no dataset of the Hub"),
         ("hf:me/..", "no dataset of the Hub"),

@@ -1,6 +1,7 @@
 """Publishing: on a hub, on the web, in a folder; and being killed on the way."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from huggingface_hub import HfApi
 
 from s2l.workloads.errors import TraceError
 from s2l.workloads.sharing.address import HubAddress, WebAddress, parse_address
@@ -68,16 +70,36 @@ def test_killed_in_the_middle_the_hub_is_as_it_was(
     assert Trace.open(Puller(cache).pull("hf:me/small").path).sha256 == ready.sha256
 
 
-def test_a_commit_that_somebody_else_was_before(hub: Any, ready: Trace) -> None:
+def test_a_commit_that_somebody_else_was_before(
+    hub: Any, ready: Trace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = HfApi.dataset_info
+
+    def overtaken(api: HfApi, repo: str, **options: Any) -> Any:
+        info = asked(api, repo, **options)
+        hub.commit(repo, "main", {**hub.files(repo), "theirs.txt": b"theirs"})
+        return info
+
+    with monkeypatch.context() as patched:
+        patched.setattr(HfApi, "dataset_info", overtaken)
+        with pytest.raises(TransferFailed, match="no file was changed"):
+            push(ready, HubAddress("me/small"))
+    assert hub.files("me/small") == {".gitattributes": b"", "theirs.txt": b"theirs"}
+    push(ready, HubAddress("me/small"))
+    assert "theirs.txt" not in hub.files("me/small")
+
+
+def test_a_pinned_address_cannot_be_pushed_to(hub: Any, ready: Trace) -> None:
     with pytest.raises(BadAddress, match="a commit cannot be pushed to"):
         push(ready, HubAddress("me/small", "a" * 40))
+    assert hub.requests == []
 
 
 def test_a_hub_that_is_not_there(
     ready: Trace, monkeypatch: pytest.MonkeyPatch, unused_port: int
 ) -> None:
     monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{unused_port}")
-    with pytest.raises(TransferFailed, match="the Hub is as it was"):
+    with pytest.raises(TransferFailed, match="no file was changed"):
         push(ready, HubAddress("me/small"))
 
 
@@ -108,6 +130,24 @@ def test_a_folder_is_there_as_a_whole(ready: Trace, tmp_path: Path, content: Any
     (target / "manifest.json").write_text("{}")
     with pytest.raises(TraceError, match="other content"):
         push_to_folder(ready, target)
+
+
+@pytest.mark.parametrize("name", ["queries.parquet", "documents/part-00000.parquet"])
+@pytest.mark.parametrize("damage", ["gone", "other"])
+def test_a_damaged_copy_is_not_already_there(
+    ready: Trace, tmp_path: Path, name: str, damage: str
+) -> None:
+    target = tmp_path / "shared" / "small"
+    push_to_folder(ready, target)
+    file = target / name
+    data = file.read_bytes()
+    file.unlink()
+    if damage == "other":
+        file.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    with pytest.raises(TraceError, match=f"remove {target}, which is no whole copy, and push"):
+        push_to_folder(ready, target)
+    shutil.rmtree(target)
+    assert Trace.open(Path(push_to_folder(ready, target))).sha256 == ready.sha256
 
 
 def test_killed_in_the_middle_a_folder_is_not_there(

@@ -151,10 +151,16 @@ def test_refused_it_is_as_it_was(spaces: FakeSpaces, status: int) -> None:
     _add("one", [])
     before = dict(spaces.files or {})
     spaces.refuse = status
-    with pytest.raises(TransferFailed, match="the Space is as it was") as failure:
+    with pytest.raises(TransferFailed, match="no file was changed") as failure:
         _add("two", [])
     assert spaces.files == before
     assert "hf_canary" not in str(failure.value)
+
+
+def test_an_answer_that_was_lost_is_no_refusal(spaces: FakeSpaces) -> None:
+    spaces.refuse = 500
+    with pytest.raises(TransferFailed, match="the whole commit may be there or nothing of it"):
+        _add("one", [])
 
 
 def test_addresses() -> None:
