@@ -1,6 +1,7 @@
 """One engine request of a prompt: the tokens handed to it, and how far it got with them."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from s2l.serving_adapter.realtime.claim import Kind
