@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from s2l.reports.metrics import Floats
 from s2l.reports.pairs import Pairs
-from s2l.reports.quality import SCORERS, Scorer
+from s2l.reports.quality import SCORERS
 from s2l.reports.refusals import refusals
 
 References = Mapping[str, Sequence[str]]
@@ -104,13 +104,3 @@ def text_scores(requests: pa.Table, references: References) -> dict[str, Floats]
     columns = np.array(rows, dtype=np.float64).reshape(-1, len(scorers)).T
     found = dict(zip(SCORERS, columns.copy(), strict=True))
     return found | {REFUSAL: refusals(requests)}
-
-
-def score(requests: pa.Table, references: References, scorer: Scorer) -> Floats:
-    """One score per request; NaN where its query has no reference answers."""
-    ids, texts = requests["query_id"].to_pylist(), requests["output_text"].to_pylist()
-    found = [
-        scorer(text, known) if (known := references.get(query_id)) else np.nan
-        for query_id, text in zip(ids, texts, strict=True)
-    ]
-    return np.array(found, dtype=np.float64)

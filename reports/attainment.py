@@ -57,11 +57,6 @@ class Attainment:
         )
 
 
-def goodput(requests: pa.Table, slos: Sequence[Slo]) -> float | None:
-    """Requests that meet every objective, per second of the measured window."""
-    return metrics.ratio(int(meets(requests, slos).sum()), metrics.completion_s(requests))
-
-
 def attainment(requests: pa.Table, slos: Sequence[Slo]) -> float | None:
     """Requests that meet every objective ÷ requests sent: a failure is one that does not."""
     met, sent = meets(requests, slos).sum(), sent_mask(requests).sum()

@@ -8,10 +8,9 @@ import pyarrow.compute as pc
 
 from s2l.reports import metrics
 from s2l.reports.answers import AnswerQuality
+from s2l.reports.moments import asked_at, moments
 from s2l.reports.percentiles import Distribution
 from s2l.reports.run_data import RunData
-
-AT_THE_END = "100%"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +32,13 @@ class CurvePoint:
 
 def quality_curve(data: RunData, deliveries: tuple[str, ...]) -> tuple[CurvePoint, ...]:
     """A point for each delivery and moment, earliest first; none where there is one moment."""
-    asked = pc.fill_null(data.requests["answer_at"], AT_THE_END)
-    moments = sorted(asked.unique().to_pylist(), key=_earliness)
-    if len(moments) < 2:
+    asked, named = asked_at(data.requests), moments(data.requests)
+    if len(named) < 2:
         return ()
     return tuple(
         _point(data, delivery, moment, mask)
         for delivery in deliveries
-        for moment in moments
+        for moment in named
         if (mask := _mask(data.requests, asked, delivery, moment)).any()
     )
 
@@ -64,12 +62,3 @@ def _point(data: RunData, delivery: str, moment: str, mask: metrics.Booleans) ->
         ttft_s=Distribution.of(metrics.ttft_s(done)),
         quality=AnswerQuality.of({name: found[mask] for name, found in data.scores.items()}),
     )
-
-
-def _earliness(moment: str) -> tuple[int, float]:
-    """Seconds before shares, each by its size; what cannot be read comes last."""
-    number = moment.rstrip("%s")
-    try:
-        return int(moment.endswith("%")), float(number)
-    except ValueError:
-        return 2, 0.0

@@ -15,8 +15,10 @@ import pyarrow.parquet as pq
 from s2l.replayer.run import Run
 from s2l.reports.comparison.words import doubts
 from s2l.reports.gain import StreamingGain
-from s2l.reports.headline import gain_headline
-from s2l.reports.markdown_text import cell, line
+from s2l.reports.headline import asked_early, gain_headline
+from s2l.reports.markdown_text import line
+from s2l.reports.metrics import total
+from s2l.reports.moments import early_moment, final_rows
 from s2l.reports.pairs import Pairs
 from s2l.reports.percentiles import LABELS, LEVELS, percentile, samples_needed
 from s2l.reports.request_metrics import light_requests, metric_table
@@ -28,7 +30,6 @@ from s2l.workloads.durable import durable_file
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """What begins a formula; the last four are the wide forms of the first four."""
 _ROWS: Final = 65_536
-_AT_THE_END: Final = "100%"
 _LATENCIES: Final = {
     "ttft_s": "TTFT",
     "ttft_user_s": "TTFT, user",
@@ -117,9 +118,8 @@ def summary_markdown(run: Run, table: pa.Table) -> str:
     print(f"**{line(run.path.name)}** ({line(name)})\n", file=text)
     for doubt in doubts("This", info):
         print(f"**{line(doubt)}**\n", file=text)
-    if (gain := _gain(run)) is not None:
-        said = gain_headline(gain)
-        print(" ".join(map(line, (str(said), *said.remarks))) + "\n", file=text)
+    if said := _headline(run):
+        print(" ".join(map(line, said)) + "\n", file=text)
     groups = _groups(table)
     levels = _levels(groups)
     print(f"| | | n | {' | '.join(LABELS[level] for level in levels)} |", file=text)
@@ -127,20 +127,20 @@ def summary_markdown(run: Run, table: pa.Table) -> str:
     for column, title in _LATENCIES.items():
         for delivery, part in groups:
             print(_percentile_row(title, delivery, _known(part, column), levels), file=text)
-    print(f"\n| | {' | '.join(cell(delivery) for delivery, _ in groups)} |", file=text)
+    print(f"\n| | {' | '.join(line(delivery) for delivery, _ in groups)} |", file=text)
     print(f"|---|{'---:|' * len(groups)}", file=text)
     for label, cells in _figures(table, groups):
         print(f"| {label} | {' | '.join(cells)} |", file=text)
     return text.getvalue()
 
 
-def _gain(run: Run) -> StreamingGain | None:
-    """The streaming gain; None where the run has one delivery."""
-    requests = light_requests(run)
-    final = requests.filter(pc.equal(pc.fill_null(requests["answer_at"], _AT_THE_END), _AT_THE_END))
+def _headline(run: Run) -> list[str]:
+    """The streaming gain in sentences; none where the run has one delivery."""
+    final = final_rows(light_requests(run))
     if set(DELIVERIES) - set(final["delivery"].unique().to_pylist()):
-        return None
-    return StreamingGain.of(Pairs.of(final), run.info.seed)
+        return []
+    said = gain_headline(StreamingGain.of(Pairs.of(final), run.info.seed))
+    return [str(said), *asked_early(early_moment(final)), *said.remarks]
 
 
 def _groups(table: pa.Table) -> list[tuple[str, pa.Table]]:
@@ -165,7 +165,7 @@ def _percentile_row(
     found = [percentile(values, LEVELS[level]) for level in levels]
     unit = Unit.fitting(found)
     cells = [unit.text(value) for value in found]
-    return f"| {title}, {unit.name} | {cell(delivery)} | {values.size:,} | {' | '.join(cells)} |"
+    return f"| {title}, {unit.name} | {line(delivery)} | {values.size:,} | {' | '.join(cells)} |"
 
 
 def _figures(
@@ -174,7 +174,7 @@ def _figures(
     parts = [part for _, part in groups]
     yield "Succeeded", [f"{part['error_type'].null_count:,} of {part.num_rows:,}" for part in parts]
     for column, label in (("prompt_tokens", "Prompt tokens"), ("output_tokens", "Output tokens")):
-        yield label, [number(pc.sum(part[column]).as_py()) for part in parts]
+        yield label, [number(total(part, column)) for part in parts]
     for column, label in _SCORES.items():
         if column in table.column_names:
             yield label, [_mean(part, column) for part in parts]

@@ -1,11 +1,12 @@
 """The result in one sentence, and the verdict in one word."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from s2l.reports.bootstrap import Interval
 from s2l.reports.gain import StreamingGain
+from s2l.reports.moments import moment_text
 from s2l.reports.summary import Summary
-from s2l.reports.units import counted, duration, times
+from s2l.reports.units import counted, duration, factor, times
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,16 @@ class Headline:
 def headline(summary: Summary) -> Headline:
     """The median streaming gain in plain words, or why there is none."""
     gain = summary.gain
-    return _one_delivery(summary) if gain is None else gain_headline(gain)
+    found = _one_delivery(summary) if gain is None else gain_headline(gain)
+    return replace(found, remarks=(*asked_early(summary.asked_at), *found.remarks))
+
+
+def asked_early(moment: str | None) -> tuple[str, ...]:
+    """What to say of figures of queries that were asked at a moment before the retrieval's end."""
+    if moment is None:
+        return ()
+    when = moment_text(moment)
+    return (f"Of queries asked {when}, the latest moment of this run: none waited for its end.",)
 
 
 def gain_headline(gain: StreamingGain) -> Headline:
@@ -82,11 +92,7 @@ def _interval(gain: StreamingGain) -> str:
 
 
 def _ends(found: Interval) -> str:
-    return f"{found.coverage * 100:.0f} % interval {_bare(found.low)} to {_bare(found.high)}"
-
-
-def _bare(ratio: float) -> str:
-    return times(ratio).removesuffix("x")
+    return f"{found.coverage * 100:.0f} % interval {factor(found.low)} to {factor(found.high)}"
 
 
 def _unpaired(gain: StreamingGain) -> tuple[str, ...]:

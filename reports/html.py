@@ -11,6 +11,7 @@ from markupsafe import Markup
 from s2l.replayer.run import Run
 from s2l.reports import palette
 from s2l.reports.figure import Figure
+from s2l.reports.headline import asked_early
 from s2l.reports.page import RunView
 from s2l.reports.point_tables import PointTable, rate_table
 from s2l.reports.slo import Slo
@@ -59,7 +60,8 @@ class Brief:
         validity = view.info.validity
         findings = tuple(finding.text for finding in validity.findings)
         said = (view.name, quote(link), view.info.trace.name, validity.verdict, findings)
-        return cls(*said, str(view.headline))
+        early = asked_early(view.summary.asked_at)
+        return cls(*said, " ".join((str(view.headline), *early)))
 
 
 def write_html(

@@ -64,6 +64,10 @@ class Graded:
     source: ScoreSource
 
 
+_Graded = tuple[Score, int | None, int | None]
+"""A case's score, and the tokens of the prompt and of the reply that it cost."""
+
+
 async def grade(
     cases: Sequence[Case],
     options: JudgeOptions,
@@ -78,18 +82,26 @@ async def grade(
         JudgeFailed: the server refuses, is not there, or does not speak this protocol.
         OSError: the cache cannot be written.
     """
-    judge = _Judge(options, cache, asyncio.Semaphore(options.concurrency), on_graded)
+    judge = _Judge(options, cache, on_graded)
+    graded: list[_Graded | None] = [None] * len(cases)
+    left = iter(enumerate(cases))
+
+    async def work(session: aiohttp.ClientSession) -> None:
+        for at, case in left:  # of all workers together: each takes the next one
+            reply = await judge.reply(session, case)
+            graded[at] = score_of(case, reply), reply.prompt_tokens, reply.completion_tokens
+
     timeout = aiohttp.ClientTimeout(total=options.timeout_s)
     headers = {"Authorization": f"Bearer {options.api_key}"} if options.api_key else {}
     async with aiohttp.ClientSession(timeout=timeout, headers=headers) as session:
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(judge.reply(session, case)) for case in cases]
+                for _ in range(min(options.concurrency, len(cases))):
+                    group.create_task(work(session))
         except* (JudgeFailed, OSError) as failures:
             raise _first(failures) from None
-    replies = [task.result() for task in tasks]
-    scores = [score_of(case, reply) for case, reply in zip(cases, replies, strict=True)]
-    return Graded(scores, _source(options, replies, judge.kept))
+    done = [one for one in graded if one is not None]
+    return Graded([score for score, _, _ in done], _source(options, done, judge.kept))
 
 
 def _first(failures: BaseExceptionGroup[Any]) -> BaseException:
@@ -99,7 +111,7 @@ def _first(failures: BaseExceptionGroup[Any]) -> BaseException:
     return found
 
 
-def _source(options: JudgeOptions, replies: Sequence[Reply], kept: int) -> ScoreSource:
+def _source(options: JudgeOptions, done: Sequence[_Graded], kept: int) -> ScoreSource:
     parts = urlsplit(options.url)
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname or ""
     place = f"{host}:{parts.port}" if parts.port else host
@@ -107,10 +119,10 @@ def _source(options: JudgeOptions, replies: Sequence[Reply], kept: int) -> Score
         model=options.model,
         url=urlunsplit((parts.scheme, place, parts.path, "", "")),
         prompt=INSTRUCTIONS,
-        requests=len(replies),
+        requests=len(done),
         cached_requests=kept,
-        prompt_tokens=_total([reply.prompt_tokens for reply in replies]),
-        completion_tokens=_total([reply.completion_tokens for reply in replies]),
+        prompt_tokens=_total([prompt for _, prompt, _ in done]),
+        completion_tokens=_total([completion for _, _, completion in done]),
     )
 
 
@@ -124,23 +136,27 @@ def _total(tokens: Sequence[int | None]) -> int | None:
 class _Judge:
     options: JudgeOptions
     cache: JudgeCache
-    places: asyncio.Semaphore
     on_graded: Callable[[], None]
     kept: int = 0
-    under_way: dict[str, asyncio.Lock] = field(default_factory=dict)
+    under_way: dict[str, asyncio.Event] = field(default_factory=dict)
 
     async def reply(self, session: aiohttp.ClientSession, case: Case) -> Reply:
         """The judge's reply to one case; the same case twice is asked once."""
         body = body_of(case, self.options.model, self.options.max_tokens)
         key = content_key(body)
-        async with self.under_way.setdefault(key, asyncio.Lock()):
-            found = self.cache.get(key)
+        while (twin := self.under_way.get(key)) is not None:
+            await twin.wait()
+        done = self.under_way[key] = asyncio.Event()
+        try:
+            found = await asyncio.to_thread(self.cache.get, key)
             if found is None:
-                async with self.places:
-                    found = await self._asked(session, body)
+                found = await self._asked(session, body)
                 await asyncio.to_thread(self.cache.put, key, found)
             else:
                 self.kept += 1
+        finally:
+            del self.under_way[key]
+            done.set()
         self.on_graded()
         return found
 

@@ -96,13 +96,6 @@ def _gaps(lists: pa.ListArray) -> Floats:
     return np.diff(times)[inside] / US_PER_S
 
 
-def tokens_per_event(requests: pa.Table) -> float | None:
-    """Mean number of tokens per content event; it stands beside ``itl_s``."""
-    tokens = pc.list_flatten(requests["token_n"])
-    mean = pc.mean(tokens).as_py()
-    return None if mean is None else float(mean)
-
-
 def e2e_s(requests: pa.Table) -> Floats:
     """Last token minus context due."""
     return seconds(requests, "context_intended_us", "last_token_us")
@@ -223,11 +216,11 @@ def replaces(chunks: pa.Table) -> Booleans:
 
 def by_request(chunks: pa.Table) -> tuple[npt.NDArray[np.intp], Booleans]:
     """Row numbers of chunks by request and ``seq``, and which of them are a request's first."""
-    codes = owners(chunks)
+    owner = owners(chunks)
     seq = chunks["seq"].to_numpy()
-    order = np.lexsort((seq, codes))
-    ordered = codes[order]
-    starts: Booleans = np.r_[True, ordered[1:] != ordered[:-1]][: codes.size]
+    order = np.lexsort((seq, owner))
+    ordered = owner[order]
+    starts: Booleans = np.r_[True, ordered[1:] != ordered[:-1]][: owner.size]
     return order, starts
 
 
@@ -238,8 +231,7 @@ def owners(chunks: pa.Table) -> npt.NDArray[np.int64]:
     """
     if "owner" in chunks.column_names:
         return np.asarray(chunks["owner"].to_numpy(), dtype=np.int64)
-    codes = chunks["request_id"].combine_chunks().dictionary_encode().indices
-    return np.asarray(codes.to_numpy(), dtype=np.int64)
+    return codes(chunks, "request_id")
 
 
 def arrival_gaps_s(chunks: pa.Table) -> Floats:

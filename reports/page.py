@@ -88,7 +88,7 @@ class RunView:
         """
         data = RunData.read(run)
         held_to = stated_slos(run.info) if slos is None else tuple(slos)
-        final = data.at_the_end()
+        final = data.of_final()
         pairs = Pairs.of(final.requests)
         summary = summarize_data(data, held_to, pairs)
         names = [one.delivery for one in summary.deliveries]
@@ -106,7 +106,7 @@ class RunView:
             life=_life(summary, final, pairs),
             failures=failure_table(summary, data.examples, _failures(data.requests)),
             retried=data.retried,
-            server=server_figures(of_final_passes(run.info, run.server()), names),
+            server=server_figures(of_final_passes(run.info, run.server(), summary.asked_at), names),
             grades=grade_figures(final, names),
             sources=source_notes(run),
             rows=request_rows(data),

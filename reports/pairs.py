@@ -1,16 +1,17 @@
 """The two deliveries of the same queries, side by side."""
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from s2l.reports.metrics import Floats, ttft_s
+from s2l.reports.turns import TURN, keyed
 
-_KEYS = ["query_id", "rate", "repeat", "answer_at", "turn"]
-_TURN_OF = _KEYS[:-1]
+_TURN_OF: Final = ("query_id", "rate", "repeat", "answer_at")
+_KEYS: Final = [*_TURN_OF, TURN]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,34 +67,4 @@ def _side(requests: pa.Table, delivery: str) -> pa.Table:
     """Pairing keys of one delivery with the row numbers in ``requests``."""
     chosen = pa.array(np.flatnonzero(pc.equal(requests["delivery"], delivery).to_numpy()))
     mine = requests.select([*_TURN_OF, "start_intended_us"]).take(chosen)
-    rows = pa.table(
-        {
-            "query_id": mine["query_id"],
-            # A join never matches null with null, and a run without a rate has one rate.
-            "rate": pc.fill_null(mine["rate"], -1.0),
-            "repeat": pc.fill_null(mine["repeat"], 0),
-            "answer_at": pc.fill_null(mine["answer_at"], ""),
-            "start": mine["start_intended_us"],
-            delivery: chosen,
-        }
-    )
-    turns = pa.array(_turns(rows))
-    return rows.drop_columns("start").append_column("turn", turns)
-
-
-def _turns(rows: pa.Table) -> npt.NDArray[np.int64]:
-    """0, 1, 2... among the rows whose other keys are equal, in the order of their starts."""
-    codes = [_codes(rows[name]) for name in _TURN_OF]
-    order = np.lexsort((rows["start"].to_numpy(), *codes))
-    position = np.arange(order.size, dtype=np.int64)
-    is_first = np.ones(order.size, dtype=np.bool_)
-    is_first[1:] = np.any([np.diff(code[order]) != 0 for code in codes], axis=0)
-    turns = np.empty(order.size, dtype=np.int64)
-    turns[order] = position - np.maximum.accumulate(np.where(is_first, position, 0))
-    return turns
-
-
-def _codes(column: pa.ChunkedArray) -> npt.NDArray[np.int32]:
-    """The same number for the same value."""
-    codes = column.combine_chunks().dictionary_encode().indices
-    return np.asarray(codes.to_numpy(zero_copy_only=False), dtype=np.int32)
+    return keyed(mine, _TURN_OF, chosen, delivery)

@@ -16,6 +16,7 @@ from s2l.replayer.run import Run, RunError
 from s2l.reports import palette
 from s2l.reports.chart_style import NUMBER, Spec
 from s2l.reports.metrics import Floats, succeeded, ttft_s
+from s2l.reports.moments import final_moment, final_rows, moment_text
 from s2l.reports.paper_style import sized, specification
 from s2l.reports.percentiles import LEVELS, percentile
 from s2l.reports.request_metrics import light_requests
@@ -56,7 +57,7 @@ def write_figure(name: str, runs: Sequence[Run], path: Path) -> None:
 
 def ttft_ccdf(runs: Sequence[Run]) -> Spec:
     """Share of requests whose TTFT is at least x, for each delivery; both axes logarithmic."""
-    tables = [_answered_at_the_end(run) for run in runs]
+    tables = _answered(runs)
     found = {side: np.sort(np.concatenate([_ttfts(t, side) for t in tables])) for side in _SIDES}
     found = {side: values for side, values in found.items() if values.size}
     if not found:
@@ -81,7 +82,7 @@ def ttft_ccdf(runs: Sequence[Run]) -> Spec:
 
 def ttft_by_rate(runs: Sequence[Run]) -> Spec:
     """Percentiles of TTFT against the offered rate, for each delivery."""
-    points = _percentiles_by_rate([_answered_at_the_end(run) for run in runs])
+    points = _percentiles_by_rate(_answered(runs))
     rates = {point.rate_qps for point in points}
     if len(rates) < 2:
         raise RunError("percentiles by rate need requests at two rates or more; name several runs")
@@ -118,9 +119,14 @@ FIGURES: Final[dict[str, Callable[[Sequence[Run]], Spec]]] = {
 """Figures by name; each takes one run or several."""
 
 
-def _answered_at_the_end(run: Run) -> pa.Table:
-    requests = succeeded(light_requests(run))
-    return requests.filter(pc.equal(pc.fill_null(requests["answer_at"], "100%"), "100%"))
+def _answered(runs: Sequence[Run]) -> list[pa.Table]:
+    """Each run's successes of its final moment, which has to be one: figures pool the runs."""
+    tables = [light_requests(run) for run in runs]
+    moments = dict.fromkeys(final_moment(table) for table in tables)
+    if len(moments) > 1:
+        named = " and ".join(map(moment_text, moments))
+        raise RunError(f"the runs answered {named}: draw those of one moment at a time")
+    return [succeeded(final_rows(table)) for table in tables]
 
 
 def _ttfts(requests: pa.Table, delivery: str) -> Floats:

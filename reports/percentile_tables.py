@@ -9,7 +9,7 @@ from s2l.reports.delivery import DeliverySummary
 from s2l.reports.gain import StreamingGain
 from s2l.reports.percentiles import LABELS, LEVELS, Distribution, samples_needed
 from s2l.reports.summary import Summary
-from s2l.reports.units import Unit, times
+from s2l.reports.units import Unit, factor, times
 
 GAIN: Final = "wait / stream"
 """Stands in the place of a delivery where a row compares both."""
@@ -156,8 +156,4 @@ def _gain_row(gain: StreamingGain, shown: list[str]) -> PercentileRow:
 
 
 def _times_range(interval: Interval | None) -> str:
-    return f"{_bare(interval.low)}\u2013{_bare(interval.high)}" if interval else ""
-
-
-def _bare(ratio: float) -> str:
-    return times(ratio).removesuffix("x")
+    return f"{factor(interval.low)}\u2013{factor(interval.high)}" if interval else ""

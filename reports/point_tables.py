@@ -10,7 +10,7 @@ from s2l.reports.percentiles import Distribution
 from s2l.reports.phase_summary import PhaseDelivery, PhaseSummary
 from s2l.reports.summary import Summary
 from s2l.reports.sweep import RateSeries
-from s2l.reports.units import NOT_KNOWN, Unit, number, percent, times
+from s2l.reports.units import NOT_KNOWN, Unit, factor, number, percent, times
 
 MESSAGE_LIMIT: Final = 300
 WORDS: Final = ("Delivery", "Verdict", "Run", "For example")
@@ -120,7 +120,7 @@ def _gain_cells(phase: PhaseSummary, side: PhaseDelivery) -> tuple[str, ...]:
     if side is not phase.deliveries[0]:
         return "", ""
     ends = gain.interval and (gain.interval.low, gain.interval.high)
-    shown = "\u2013".join(times(end).removesuffix("x") for end in ends) if ends else NOT_KNOWN
+    shown = "\u2013".join(map(factor, ends)) if ends else NOT_KNOWN
     return times(gain.median), shown
 
 
@@ -146,7 +146,10 @@ def failure_table(
         )
         for kind in types
     )
-    return PointTable("Requests by type of failure", ("Type", *names, "For example"), rows)
+    caption = "Requests by type of failure" + (
+        ", at all moments of asking" if summary.curve else ""
+    )
+    return PointTable(caption, ("Type", *names, "For example"), rows)
 
 
 def _middle(found: Distribution) -> float | None:

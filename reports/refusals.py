@@ -65,10 +65,3 @@ def refusals(requests: pa.Table) -> Floats:
     texts = requests["output_text"].to_pylist()
     found = (float(is_refusal(text)) if text else np.nan for text in texts)
     return np.fromiter(found, dtype=np.float64, count=len(texts))
-
-
-def refusal_share(requests: pa.Table) -> float | None:
-    """Share of the successes with a text whose answer declines; None without any."""
-    values = refusals(requests)
-    values = values[~np.asarray(requests["error_type"].is_valid()) & ~np.isnan(values)]
-    return float(values.mean()) if values.size else None

@@ -15,13 +15,13 @@ import pyarrow.compute as pc
 from s2l.replayer.run import CHUNK_SCHEMA, REQUEST_SCHEMA, Run, RunInfo
 from s2l.reports.columns import column_batches, read_columns
 from s2l.reports.metrics import Booleans, Floats
+from s2l.reports.moments import early_moment, final_mask
 from s2l.reports.request_scan import RequestScan, TokenEvents, scan_requests
 from s2l.reports.scores import read_scores, values_of
 
 _HEAVY: Final = ("token_us", "token_n", "output_text", "error", "attempt_us", "attempt_errors")
 _LIGHT: Final = [name for name in REQUEST_SCHEMA.names if name not in _HEAVY]
 _OF_CHUNKS: Final = [name for name in CHUNK_SCHEMA.names if name not in ("request_id", "doc_ids")]
-_AT_THE_END: Final = "100%"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +30,10 @@ class RunData:
 
     ``requests`` has the columns of ``REQUEST_SCHEMA`` with one value per request; ``texts``,
     ``scores`` (NaN: none) and ``final`` have an entry for each of its rows. ``final`` marks the
-    requests that were asked at the end of their retrieval (all of them where none were):
-    the figures of a report are theirs, but for the quality-latency curve. ``chunks`` has the
-    columns of ``CHUNK_SCHEMA`` with the request's row number as ``owner`` for its id and documents.
-    ``events`` are those of the final successes by delivery.
+    requests of the final moment (see ``moments``): the figures of a report are theirs, but for the
+    quality-latency curve. ``chunks`` has the columns of ``CHUNK_SCHEMA`` with the request's row
+    number as ``owner`` for its id and documents. ``events`` are those of the final successes by
+    delivery.
     """
 
     run: Run
@@ -56,7 +56,7 @@ class RunData:
         """
         requests = read_columns(run.path / "requests.parquet", REQUEST_SCHEMA, _LIGHT)
         queries = run.queries()
-        final = _final(requests)
+        final = final_mask(requests)
         scan: RequestScan = scan_requests(run, final, queries)
         return cls(
             run=run,
@@ -76,7 +76,12 @@ class RunData:
         """What the run says of itself."""
         return self.run.info
 
-    def at_the_end(self) -> "RunData":
+    @property
+    def moment(self) -> str | None:
+        """When the final requests were asked; None: at the end of their retrieval."""
+        return early_moment(self.requests)
+
+    def of_final(self) -> "RunData":
         """The same with the final requests alone."""
         if self.final.all():
             return self
@@ -104,12 +109,6 @@ class RunData:
             )
         ]
         return pa.concat_tables(found) if found else CHUNK_SCHEMA.empty_table()
-
-
-def _final(requests: pa.Table) -> Booleans:
-    asked_at = pc.fill_null(requests["answer_at"], _AT_THE_END)
-    final = np.asarray(pc.equal(asked_at, _AT_THE_END).to_numpy(), dtype=np.bool_)
-    return final if final.any() else np.ones(final.size, dtype=np.bool_)
 
 
 def _chunks(run: Run, request_ids: pa.Array) -> pa.Table:

@@ -47,8 +47,9 @@ class RunFigures:
 def run_figures(data: RunData, summary: Summary, pairs: Pairs, slos: tuple[Slo, ...]) -> RunFigures:
     """Draw them from the final requests in ``data``; ``pairs`` are theirs."""
     requests = data.requests
-    client, server = (of_final_passes(data.info, t) for t in (_client(data.run), data.run.server()))
-    starts = pass_starts_us(data.info, requests)
+    samples = (_client(data.run), data.run.server())
+    client, server = (of_final_passes(data.info, one, summary.asked_at) for one in samples)
+    starts = pass_starts_us(data.info, requests, summary.asked_at)
     starts = {one.delivery: starts[one.delivery] for one in summary.deliveries}
     return RunFigures(
         ttft=tuple(_ttft(data, summary)),

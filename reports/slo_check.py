@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -15,20 +16,35 @@ from s2l.reports.percentiles import samples_needed
 from s2l.reports.slo import Slo
 from s2l.reports.units import duration
 
+MET: Final = "met"
+MISSED: Final = "missed"
+FAILED: Final = "failed"
+TOO_FEW: Final = "too_few"
+
 
 @dataclass(frozen=True, slots=True)
 class SloCheck:
-    """One objective held against requests. ``value_s`` is None where they are too few for its
-    percentile, and infinite where that falls on a request that failed."""
+    """One objective held against requests.
+
+    ``value_s`` is None where they are too few for its percentile, and infinite where that falls on
+    a request that failed; in JSON both are null. ``outcome`` tells them apart: ``met``, ``missed``,
+    ``failed`` (the percentile falls on a failure) or ``too_few``.
+    """
 
     slo: Slo
     requests: int
     value_s: float | None
+    outcome: str
+
+    @classmethod
+    def of(cls, slo: Slo, requests: int, value_s: float | None) -> "SloCheck":
+        """Hold a value, or why there is none, to the objective."""
+        return cls(slo, requests, value_s, _outcome(value_s, slo.limit_s))
 
     @property
     def met(self) -> bool:
         """Whether it is below the limit; what cannot be said is not met."""
-        return self.value_s is not None and self.value_s < self.slo.limit_s
+        return self.outcome == MET
 
     @property
     def text(self) -> str:
@@ -37,8 +53,16 @@ class SloCheck:
         if self.value_s is None:
             needed = samples_needed(self.slo.percentile or 0)
             return f"{what} needs {needed} requests, {self.requests} were sent"
-        found = "on a failed request" if math.isinf(self.value_s) else duration(self.value_s)
+        found = "on a failed request" if self.outcome == FAILED else duration(self.value_s)
         return f"{what} {found} (limit {duration(self.slo.limit_s)})"
+
+
+def _outcome(value_s: float | None, limit_s: float) -> str:
+    if value_s is None:
+        return TOO_FEW
+    if math.isinf(value_s):
+        return FAILED
+    return MET if value_s < limit_s else MISSED
 
 
 def check_slos(requests: pa.Table, slos: Sequence[Slo]) -> tuple[SloCheck, ...]:
@@ -57,8 +81,8 @@ def _check(requests: pa.Table, slo: Slo) -> SloCheck:
     values = _with_failures(requests, slo.metric)
     n = values.size
     if n < samples_needed(slo.percentile):
-        return SloCheck(slo, n, None)
-    return SloCheck(slo, n, _percentile(np.sort(values), slo.percentile))
+        return SloCheck.of(slo, n, None)
+    return SloCheck.of(slo, n, _percentile(np.sort(values), slo.percentile))
 
 
 def _with_failures(requests: pa.Table, metric: str) -> Floats:

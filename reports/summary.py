@@ -29,8 +29,9 @@ class Summary:
 
     ``deliveries`` holds those that were replayed. ``gain`` and ``parity`` are None unless both
     were. Where queries were asked at several moments of their retrieval, all of these are of the
-    requests asked at its end, and ``curve`` has a point for each moment. ``phases`` are empty
-    unless the run offered several rates.
+    requests asked at its end, and ``curve`` has a point for each moment. Where none waited for the
+    end they are of the latest moment, which ``asked_at`` names. ``phases`` are empty unless the run
+    offered several rates.
     """
 
     format: str
@@ -40,6 +41,7 @@ class Summary:
     parity: Parity | None
     curve: tuple[CurvePoint, ...] = ()
     phases: tuple[PhaseSummary, ...] = ()
+    asked_at: str | None = None
 
     def delivery(self, name: str) -> DeliverySummary | None:
         """The delivery of that name, or None when the run has none."""
@@ -67,11 +69,12 @@ def summarize_data(
     ``pairs`` are those of the final requests, for a caller that has them already.
     """
     held_to = stated_slos(data.info) if slos is None else slos
-    final = data.at_the_end()
+    final = data.of_final()
     present = set(data.requests["delivery"].unique().to_pylist())
     names = tuple(name for name in DELIVERIES if name in present)
     deliveries = tuple(DeliverySummary.of(name, final, held_to) for name in names)
-    more = quality_curve(data, names), phase_summaries(final, names, held_to)
+    phases = phase_summaries(final, names, held_to)
+    more = quality_curve(data, names), phases, data.moment
     if len(deliveries) < len(DELIVERIES):
         return Summary(SUMMARY_FORMAT, data.info, deliveries, None, None, *more)
     pairs = pairs or Pairs.of(final.requests)

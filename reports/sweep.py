@@ -7,8 +7,9 @@ from typing import Any, Final
 
 import msgspec
 
-from s2l.replayer.run import Run, RunError
+from s2l.replayer.run import Run, RunError, RunInfo
 from s2l.reports.gain import StreamingGain
+from s2l.reports.moments import AT_THE_END
 from s2l.reports.percentiles import Distribution
 from s2l.reports.summary import Summary
 
@@ -61,10 +62,11 @@ class RateSeries:
 def rate_series(named: Sequence[tuple[str, Summary]]) -> RateSeries:
     """What the named runs have to say about rates; runs that state no rate are left out.
 
-    Nothing where they differ in more than the rate, in their trace or their server: a line between
-    two workloads would mean nothing.
+    Nothing where they differ in more than the rate, in their trace, their server or the moment of
+    asking: a line between two workloads would mean nothing.
     """
-    known = [(name, rate, one) for name, one in named if (rate := offered_rate(one)) is not None]
+    rated = [(name, offered_rate(one.info), one) for name, one in named]
+    known = [(name, rate, one) for name, rate, one in rated if rate is not None]
     if len({_what_was_replayed(one) for _, _, one in known}) > 1:
         return RateSeries((), ())
     known.sort(key=lambda item: item[1])
@@ -75,13 +77,14 @@ def rate_series(named: Sequence[tuple[str, Summary]]) -> RateSeries:
 
 
 def _what_was_replayed(summary: Summary) -> tuple[str, ...]:
-    info = summary.info
-    return info.trace.sha256, info.target.adapter, info.target.server, info.target.model
+    trace, target = summary.info.trace, summary.info.target
+    asked_at = summary.asked_at or AT_THE_END
+    return trace.sha256, target.adapter, target.server, target.model, asked_at
 
 
-def offered_rate(summary: Summary) -> float | None:
-    """Queries per second that the run was to start, as its schedule or its options say."""
-    for stated in (summary.info.schedule, summary.info.options):
+def offered_rate(info: RunInfo) -> float | None:
+    """Queries per second that a run was to start, as its schedule or its options say."""
+    for stated in (info.schedule, info.options):
         rate = stated.get("rate_qps")
         if isinstance(rate, int | float) and rate > 0:
             return float(rate)
@@ -97,7 +100,7 @@ def sweep_runs(path: Path) -> list[Run]:
     """The runs of a sweep folder, in its order; points that were not measured have none.
 
     Raises:
-        RunError: the sweep or one of its runs cannot be read, or it has no run.
+        RunError: the sweep or one of its runs cannot be read or lies elsewhere, or it has no run.
     """
     file = path / SWEEP_FILE
     try:
@@ -112,9 +115,13 @@ def sweep_runs(path: Path) -> list[Run]:
 
 
 def _located(sweep: Path, name: str) -> Path:
-    """A run named by a path from the sweep's folder, or from where the sweep was made."""
-    inside = sweep / name
-    return inside if inside.is_dir() else Path(name)
+    """The folder of a run. A sweep may come from anyone, and what it names is read and written to:
+    only what lies in its own folder."""
+    path, folder = sweep / name, sweep.resolve()
+    if ".." in Path(name).parts or folder not in path.resolve().parents:
+        where = "names a run outside of its folder"
+        raise RunError(f"{sweep / SWEEP_FILE}: {where}: {name!r}; a sweep's runs lie in it")
+    return path
 
 
 def _points(name: str, rate: float, summary: Summary) -> list[RatePoint]:

@@ -1,12 +1,11 @@
 """Figures of a run as text cells, the same for the terminal and the page."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from s2l.reports.delivery import DeliverySummary
-from s2l.reports.slo_check import SloCheck
+from s2l.reports.slo_check import FAILED, SloCheck
 from s2l.reports.summary import Summary
 from s2l.reports.units import NOT_KNOWN, counted, duration, number, percent
 
@@ -116,7 +115,7 @@ def _checked(found: SloCheck) -> str:
     if found.value_s is None:
         return NOT_KNOWN
     word = "met" if found.met else "missed"
-    return f"{word}: {'a failure' if math.isinf(found.value_s) else duration(found.value_s)}"
+    return f"{word}: {'a failure' if found.outcome == FAILED else duration(found.value_s)}"
 
 
 def mismatch_text(summary: Summary) -> str | None:

@@ -71,6 +71,11 @@ def times(ratio: float | None) -> str:
     return f"{ratio:.{2 if ratio < 2 else 1 if ratio < 10 else 0}f}x"
 
 
+def factor(ratio: float) -> str:
+    """A ratio as ``times`` writes it, without its x."""
+    return times(ratio).removesuffix("x")
+
+
 def counted(n: int, one: str, many: str | None = None) -> str:
     """``1 query``, ``12 queries``."""
     return f"{n:,} {one if n == 1 else many or one + 's'}"

@@ -8,10 +8,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-_ORDER: Final = ("stream", "wait")
-_KEYS: Final = ("delivery", "answer_at", "rate", "repeat", "query_id", "turn")
+from s2l.reports.metrics import codes
+from s2l.reports.moments import AT_THE_END
+from s2l.reports.turns import TURN, keyed
 
-Rows = npt.NDArray[np.int64]
+_ORDER: Final = ("stream", "wait")
+_TURN_OF: Final = ("delivery", "answer_at", "rate", "repeat", "query_id")
+_KEYS: Final = [*_TURN_OF, TURN]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -49,8 +52,7 @@ class Aligned:
     @property
     def query_codes(self) -> npt.NDArray[np.int64]:
         """0, 1, 2... for each query: what a bootstrap resamples."""
-        codes = self.base["query_id"].combine_chunks().dictionary_encode().indices
-        return np.asarray(codes.to_numpy(), dtype=np.int64)
+        return codes(self.base, "query_id")
 
 
 def align_runs(base: pa.Table, other: pa.Table) -> list[Aligned]:
@@ -59,7 +61,9 @@ def align_runs(base: pa.Table, other: pa.Table) -> list[Aligned]:
     A query asked n times is paired turn by turn. One entry for each condition of either run, in
     the order in which reports show deliveries.
     """
-    joined = _keyed(base, "base").join(_keyed(other, "other"), list(_KEYS), join_type="full outer")
+    sides = ((base, "base"), (other, "other"))
+    rows = (keyed(t, _TURN_OF, pa.array(np.arange(t.num_rows)), name) for t, name in sides)
+    joined = next(rows).join(next(rows), _KEYS, join_type="full outer")
     several = pc.count_distinct(joined["rate"]).as_py() > 1
     names = joined.group_by(["delivery", "answer_at", "rate"]).aggregate([]).to_pylist()
     found = [_aligned(joined, name, base, other, with_rate=several) for name in names]
@@ -80,43 +84,11 @@ def _aligned(
     both = joined.filter(pc.and_(joined["base"].is_valid(), joined["other"].is_valid()))
     both = both.sort_by("base")
     rate = name["rate"] if with_rate else None
+    moment = "" if name["answer_at"] == AT_THE_END else str(name["answer_at"])
     return Aligned(
-        Condition(
-            str(name["delivery"]), str(name["answer_at"]), rate if isinstance(rate, float) else None
-        ),
+        Condition(str(name["delivery"]), moment, rate if isinstance(rate, float) else None),
         base.take(both["base"]),
         other.take(both["other"]),
         only_base=joined["other"].null_count,
         only_other=joined["base"].null_count,
     )
-
-
-def _keyed(requests: pa.Table, name: str) -> pa.Table:
-    """Pairing keys with the row numbers; nulls filled, as a join never matches null with null."""
-    rows = pa.table(
-        {
-            "delivery": requests["delivery"],
-            "answer_at": pc.fill_null(requests["answer_at"], ""),
-            "rate": pc.fill_null(requests["rate"], -1.0),
-            "repeat": pc.fill_null(requests["repeat"], 0),
-            "query_id": requests["query_id"],
-            "start": requests["start_intended_us"],
-            name: pa.array(np.arange(requests.num_rows)),
-        }
-    )
-    rows = rows.sort_by([(key, "ascending") for key in (*_KEYS[:-1], "start", name)])
-    return rows.drop_columns("start").append_column("turn", pa.array(_turns(rows)))
-
-
-def _turns(rows: pa.Table) -> Rows:
-    """0, 1, 2... within each run of equal keys."""
-    position = np.arange(rows.num_rows, dtype=np.int64)
-    if position.size < 2:
-        return position
-    new = np.zeros(position.size, dtype=np.bool_)
-    new[0] = True
-    for key in _KEYS[:-1]:
-        column = rows[key].combine_chunks()
-        new[1:] |= np.asarray(pc.not_equal(column[1:], column[:-1]))
-    started: Rows = np.maximum.accumulate(np.where(new, position, 0))
-    return position - started

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s2l.replayer.run import RunError
+from s2l.reports.attainment import sent_mask
 from s2l.reports.comparison.alignment import Aligned
 from s2l.reports.comparison.side import Side
 from s2l.reports.metrics import Floats, column
@@ -49,6 +50,7 @@ def check_comparable(
         reasons += _schedule(one) if timed else []
         reasons += _prompts(one, token_tolerance)
         remarks += _unknown_prompts(one)
+        remarks += _unsent(one)
     if reasons:
         names = f"{base.path} and {other.path}"
         raise NotComparable(f"{names} cannot be compared: {'; '.join(dict.fromkeys(reasons))}")
@@ -138,6 +140,17 @@ def _unknown_prompts(one: Aligned) -> list[str]:
         return []
     pairs = counted(int(both - known), "pair")
     return [f"{one.condition}: the prompt tokens of {pairs} are not known, so not compared."]
+
+
+def _unsent(one: Aligned) -> list[str]:
+    counts = [int((~sent_mask(table)).sum()) for table in (one.base, one.other)]
+    if not any(counts):
+        return []
+    return [
+        f"{one.condition}: of {len(one):,} requests {counts[0]:,} were not sent in the base and "
+        f"{counts[1]:,} in the other run; shares of successes and of attainment are of those that "
+        "both sent."
+    ]
 
 
 def _prompt_tokens(one: Aligned) -> tuple[Floats, Floats]:

@@ -5,19 +5,19 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from s2l.replayer.run import Run
 from s2l.reports import metrics
-from s2l.reports.attainment import PER_REQUEST, meets
+from s2l.reports.attainment import PER_REQUEST, meets, sent_mask
 from s2l.reports.comparison.alignment import Aligned, Condition, align_runs
 from s2l.reports.comparison.change import LATENCIES, QUALITY, Change
 from s2l.reports.comparison.collector import Collector, Sides
 from s2l.reports.comparison.comparable import TOKEN_TOLERANCE, check_comparable
 from s2l.reports.comparison.side import Side
-from s2l.reports.metrics import Floats
+from s2l.reports.metrics import Booleans, Floats
+from s2l.reports.moments import final_rows
 from s2l.reports.pairs import Pairs
 from s2l.reports.slo import Slo
 
@@ -25,7 +25,6 @@ SHOWN: Final = ("p50", "p95", "p99")
 BOTH: Final = "stream and wait"
 """In the place of a delivery: what needs both deliveries of each run."""
 
-_AT_THE_END: Final = "100%"
 _TOKEN_RATES: Final = {
     "output_token_rate": ("output_tokens",),
     "total_token_rate": ("prompt_tokens", "output_tokens"),
@@ -107,17 +106,25 @@ def _condition(one: Aligned, options: Options) -> ConditionChanges:
 
 
 def _rates(collected: Collector, one: Aligned, slos: Sequence[Slo]) -> None:
-    """Shares and rates over all planned pairs: a failure adds nothing."""
+    """Shares of the pairs that both runs sent, where a failure counts against them, and rates over
+    all planned pairs: what failed or was not sent adds nothing."""
+    sent = sent_mask(one.base) & sent_mask(one.other)
     windows = metrics.completion_s(one.base), metrics.completion_s(one.other)
     done = _numbers(_fine(one.base)), _numbers(_fine(one.other))
-    collected.mean("success", done)
+    collected.mean("success", _where(sent, done))
     if slos:
         good = _numbers(meets(one.base, slos)), _numbers(meets(one.other, slos))
-        collected.mean("attainment", good)
+        collected.mean("attainment", _where(sent, good))
         collected.rate("goodput", good, windows)
     collected.rate("request_rate", done, windows)
     for name, columns in _TOKEN_RATES.items():
         collected.rate(name, (_tokens(one.base, columns), _tokens(one.other, columns)), windows)
+
+
+def _where(mask: Booleans, sides: Sides) -> Sides:
+    """The values of the pairs in ``mask``, NaN for the others."""
+    base, other = (np.where(mask, side, np.nan) for side in sides)
+    return base, other
 
 
 def _tokens(requests: pa.Table, columns: Sequence[str]) -> Floats:
@@ -128,8 +135,7 @@ def _tokens(requests: pa.Table, columns: Sequence[str]) -> Floats:
 
 def _paired(requests: pa.Table) -> pa.Table:
     """The streamed half of a run's pairs, with their ``gain`` and whether texts are ``same``."""
-    asked_at = pc.fill_null(requests["answer_at"], _AT_THE_END)
-    pairs = Pairs.of(requests.filter(pc.equal(asked_at, _AT_THE_END)))
+    pairs = Pairs.of(final_rows(requests))
     same = pc.equal(pairs.stream["output_text"], pairs.wait["output_text"])
     table = pairs.stream.append_column("gain", pa.array(pairs.gains()))
     return table.append_column("same", pc.cast(same, pa.float64()))
@@ -149,9 +155,9 @@ def _columns(one: Aligned, name: str) -> Sides:
     return metrics.column(one.base, name), metrics.column(one.other, name)
 
 
-def _numbers(mask: npt.NDArray[np.bool_]) -> Floats:
+def _numbers(mask: Booleans) -> Floats:
     return mask.astype(np.float64)
 
 
-def _fine(requests: pa.Table) -> npt.NDArray[np.bool_]:
+def _fine(requests: pa.Table) -> Booleans:
     return np.array(requests["error_type"].is_null(), dtype=np.bool_)

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from s2l.replayer.run import Validity
-from s2l.reports.comparison.cells import Difference, differences
+from s2l.reports.comparison.cells import Difference, differences, rows
 from s2l.reports.comparison.compare import Comparison, ConditionChanges
 from s2l.reports.comparison.gate import GateResult
 from s2l.reports.comparison.side import Side
@@ -30,7 +30,7 @@ class _Named:
 class _Compared:
     run: str
     sentences: list[str]
-    conditions: tuple[ConditionChanges, ...]
+    conditions: list[dict[str, Any]]
     remarks: tuple[str, ...]
 
 
@@ -64,4 +64,12 @@ def _named(position: int, run: Side) -> _Named:
 
 def _compared(position: int, one: Comparison) -> _Compared:
     name = letter(position)
-    return _Compared(name, sentences(one, "A", name), one.conditions, one.remarks)
+    conditions = [_condition(condition) for condition in one.conditions]
+    return _Compared(name, sentences(one, "A", name), conditions, one.remarks)
+
+
+def _condition(one: ConditionChanges) -> dict[str, Any]:
+    """All of it, and of each change what it means."""
+    changes = [msgspec.to_builtins(row.source) | {"verdict": row.verdict} for row in rows(one)]
+    found: dict[str, Any] = msgspec.to_builtins(one)
+    return found | {"changes": changes}

@@ -7,7 +7,7 @@ from s2l.reports.comparison.compare import Comparison, ConditionChanges
 from s2l.reports.comparison.gate import GateResult
 from s2l.reports.comparison.terminal import runs_of
 from s2l.reports.comparison.words import doubts, letter, sentences
-from s2l.reports.markdown_text import cell, line
+from s2l.reports.markdown_text import line
 
 
 def markdown(compared: Sequence[Comparison], gates: Sequence[GateResult]) -> str:
@@ -34,7 +34,7 @@ def _lines(compared: Sequence[Comparison], gates: Sequence[GateResult]) -> Itera
         heads = " | ".join(letter(at) for at in range(len(runs)))
         yield from ("", "### What differs", "", f"| | {heads} |", "|---|" + "---|" * len(runs))
         for row in found:
-            yield f"| {cell(row.label)} | {' | '.join(map(cell, row.values))} |"
+            yield f"| {line(row.label)} | {' | '.join(map(line, row.values))} |"
 
 
 def _table(one: ConditionChanges, name: str) -> Iterator[str]:
@@ -43,4 +43,4 @@ def _table(one: ConditionChanges, name: str) -> Iterator[str]:
     yield "|---|---:|---:|---:|---|"
     for row in rows(one):
         cells = (row.label, row.base, row.other, row.change, row.says)
-        yield f"| {' | '.join(map(cell, cells))} |"
+        yield f"| {' | '.join(map(line, cells))} |"

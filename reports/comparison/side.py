@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from s2l.replayer.run import Finding, Run, RunInfo, Validity
 from s2l.reports.request_metrics import light_requests, request_scores
-from s2l.reports.sweep import is_sweep, sweep_runs
+from s2l.reports.sweep import is_sweep, offered_rate, sweep_runs
 
 _VERDICTS: Final = ("valid", "degraded", "invalid")
 """From the best to the worst."""
@@ -71,11 +71,10 @@ def _scored(run: Run) -> pa.Table:
 
 def _with_rate(requests: pa.Table, info: RunInfo) -> pa.Table:
     """With the run's own rate where a request states none."""
-    stated = (facts.get("rate_qps") for facts in (info.schedule, info.options))
-    rate = next((one for one in stated if isinstance(one, int | float)), None)
+    rate = offered_rate(info)
     if rate is None:
         return requests
-    filled = pc.fill_null(requests["rate"], float(rate))
+    filled = pc.fill_null(requests["rate"], rate)
     return requests.set_column(requests.column_names.index("rate"), "rate", filled)
 
 

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from s2l.reports import palette
 from s2l.reports.chart_style import DELIVERIES, NUMBER, Spec, rows, specification
 from s2l.reports.metrics import Floats, succeeded, ttft_s
+from s2l.reports.moments import final_moment, final_rows
 from s2l.reports.thinning import thinned
 from s2l.reports.units import Unit, duration
 
@@ -30,13 +31,16 @@ class Overlay:
 
 def overlays(named: Sequence[tuple[str, pa.Table]]) -> list[Overlay]:
     """A chart for each delivery in which at least two of the runs produced a token; none for
-    sweeps, whose rates would be one heap.
+    sweeps, whose rates would be one heap, nor for runs that asked at different moments.
 
     Args:
         named: the requests of each run, under the name that the chart shows.
     """
     if any(len(table["rate"].unique()) > 1 for _, table in named):
         return []
+    if len({final_moment(table) for _, table in named}) > 1:
+        return []
+    named = [(name, final_rows(table)) for name, table in named]
     found = []
     for delivery in DELIVERIES:
         ttfts = {name: _ordered(table, delivery) for name, table in named}
@@ -47,9 +51,8 @@ def overlays(named: Sequence[tuple[str, pa.Table]]) -> list[Overlay]:
 
 
 def _ordered(requests: pa.Table, delivery: str) -> Floats:
-    """The positive times of a delivery's successes, whatever is not answered early."""
-    mine = succeeded(requests.filter(pc.equal(requests["delivery"], delivery)))
-    values = ttft_s(mine.filter(mine["answer_at"].is_null()))
+    """The positive times of a delivery's successes."""
+    values = ttft_s(succeeded(requests.filter(pc.equal(requests["delivery"], delivery))))
     return np.sort(values[values > 0])
 
 
@@ -60,9 +63,7 @@ def _chart(ttfts: dict[str, Floats]) -> Spec:
     axis = alt.Axis(format=NUMBER, tickCount=6, labelOverlap="greedy")
     names = list(ttfts)
     colour = alt.Scale(domain=names, range=[COLOURS[at % len(COLOURS)] for at in range(len(names))])
-    dash = alt.Scale(
-        domain=names, range=[list(DASHES[at % len(DASHES)]) for at in range(len(names))]
-    )
+    dash = alt.Scale(domain=names, range=[_dash(at) for at in range(len(names))])
     legend = alt.Legend(symbolType="stroke", symbolSize=500)
     lines = (
         alt.Chart(
@@ -82,6 +83,11 @@ def _chart(ttfts: dict[str, Floats]) -> Spec:
         )
     )
     return specification(alt.layer(lines), 260)
+
+
+def _dash(at: int) -> list[int]:
+    """Colours begin anew after the last one, and then with another dash each."""
+    return list(DASHES[(at // len(COLOURS) + at) % len(DASHES)])
 
 
 def _share_axis(most: int) -> alt.Y:

@@ -9,8 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s2l.replayer.run import Run, RunInfo, TraceRef
+from s2l.reports.delivery import Outcomes
 from s2l.reports.gain import StreamingGain
 from s2l.reports.metrics import succeeded, ttft_s
+from s2l.reports.moments import early_moment, final_rows
 from s2l.reports.pairs import Pairs
 from s2l.reports.percentiles import percentile
 from s2l.reports.phases import phases_of
@@ -21,7 +23,6 @@ from s2l.workloads.errors import TraceError
 from s2l.workloads.manifest import MANIFEST, Manifest, decode_manifest
 
 _DELIVERIES: Final = ("stream", "wait")
-_AT_THE_END: Final = "100%"
 
 
 def run_entry(run: Run) -> RunEntry:
@@ -31,9 +32,8 @@ def run_entry(run: Run) -> RunEntry:
         RunError: a table is missing or damaged.
     """
     info, requests = run.info, light_requests(run)
-    exact = request_scores(requests, run)["exact_match"]
-    asked_at = pc.fill_null(requests["answer_at"], _AT_THE_END)
-    final = requests.filter(pc.equal(asked_at, _AT_THE_END))
+    final = final_rows(requests)
+    exact = request_scores(final, run)["exact_match"]
     gain = StreamingGain.of(Pairs.of(final), info.seed)
     interval = gain.interval
     known = exact[~np.isnan(exact)]
@@ -45,7 +45,7 @@ def run_entry(run: Run) -> RunEntry:
         trace_name=info.trace.name,
         model=info.target.model,
         server=f"{info.target.server} {info.target.server_version}".strip(),
-        rates_qps=_rates(info, requests),
+        rates_qps=_rates(info, final),
         queries=pc.count_distinct(requests["query_id"]).as_py(),
         verdict=info.validity.verdict,
         interrupted=info.interrupted,
@@ -53,11 +53,13 @@ def run_entry(run: Run) -> RunEntry:
         gain=gain.median,
         gain_interval=None if interval is None else (interval.low, interval.high),
         exact_match=float(known.mean()) if known.size else None,
+        asked_at=early_moment(requests),
     )
 
 
 def _rates(info: RunInfo, requests: pa.Table) -> list[float]:
-    """The rates that were offered: those of the requests, else of the steps; a ramp's ends."""
+    """The rates that were offered: those of the final requests, else of the steps; a ramp's
+    ends."""
     stated = requests["rate"].drop_null().unique().to_pylist()
     phases, _ = phases_of(info, requests)
     ends = sorted({rate for one in phases for rate in (one.from_qps, one.to_qps)})
@@ -145,13 +147,14 @@ def _has(requests: pa.Table, delivery: str) -> bool:
 
 def _figures(requests: pa.Table, delivery: str) -> DeliveryFigures:
     mine = requests.filter(pc.equal(requests["delivery"], delivery))
-    done = succeeded(mine)
-    values = ttft_s(done)
+    outcomes = Outcomes.of(mine)
+    values = ttft_s(succeeded(mine))
     values = values[~np.isnan(values)]
     return DeliveryFigures(
         delivery=delivery,
-        succeeded=done.num_rows,
-        planned=mine.num_rows,
+        succeeded=outcomes.succeeded,
+        planned=outcomes.planned,
+        unsent=outcomes.unsent,
         ttft_p50_s=percentile(values, 50),
         ttft_p95_s=percentile(values, 95),
     )

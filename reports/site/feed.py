@@ -6,6 +6,7 @@ from typing import Final
 from uuid import NAMESPACE_URL, uuid5
 from xml.etree import ElementTree
 
+from s2l.reports.moments import moment_text
 from s2l.reports.site.index import RunEntry, SiteIndex
 from s2l.reports.units import duration, times
 
@@ -47,6 +48,8 @@ def summary_of(run: RunEntry) -> str:
     """A run in one sentence, its verdict first."""
     said = [f"{run.verdict} run{', interrupted' if run.interrupted else ''}"]
     said += [part for part in (run.model, run.server) if part]
+    if run.asked_at is not None:
+        said.append(f"asked {moment_text(run.asked_at)}")
     if run.gain is not None:
         said.append(f"streaming gain {times(run.gain)} at the median")
     said += [

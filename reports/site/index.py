@@ -18,18 +18,28 @@ class SiteError(RunError):
 
 
 class DeliveryFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """TTFT of one delivery in seconds; None where too few requests carry the percentile."""
+    """TTFT of one delivery in seconds; None where too few requests carry the percentile.
+
+    planned = succeeded + failed + ``unsent``; sites of earlier versions count these as failed."""
 
     delivery: str
     succeeded: int
     planned: int
+    unsent: int = 0
     ttft_p50_s: float | None = None
     ttft_p95_s: float | None = None
+
+    @property
+    def failed(self) -> int:
+        """Requests that were sent and did not succeed."""
+        return self.planned - self.succeeded - self.unsent
 
 
 class RunEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One run on the site. Its report is at ``runs/<id>/``, its trace's card at
-    ``traces/<trace_id>/``. ``gain`` is the median of TTFT wait / stream."""
+    ``traces/<trace_id>/``. ``gain`` is the median of TTFT wait / stream. Figures are of the queries
+    that were asked at the retrieval's end, or at the moment that ``asked_at`` names where none
+    was."""
 
     id: str
     name: str
@@ -46,6 +56,7 @@ class RunEntry(msgspec.Struct, frozen=True, kw_only=True):
     gain: float | None = None
     gain_interval: tuple[float, float] | None = None
     exact_match: float | None = None
+    asked_at: str | None = None
 
 
 class TraceEntry(msgspec.Struct, frozen=True, kw_only=True):

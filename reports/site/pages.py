@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from s2l.reports import palette
+from s2l.reports.moments import moment_text
 from s2l.reports.site.index import RunEntry, SiteIndex, TraceEntry
 from s2l.reports.standalone import policy, template, template_file
 from s2l.reports.units import NOT_KNOWN, duration, percent, times
@@ -30,7 +31,8 @@ class Line:
     wait_p95: Cell
     gain: Cell
     exact: Cell
-    failures: int
+    not_answered: str
+    asked: str
 
 
 def index_page(index: SiteIndex) -> str:
@@ -75,8 +77,18 @@ def _line(run: RunEntry) -> Line:
         wait_p95=_time(None if wait is None else wait.ttft_p95_s),
         gain=Cell(times(run.gain), _sort(run.gain)),
         exact=Cell(percent(run.exact_match), _sort(run.exact_match)),
-        failures=sum(one.planned - one.succeeded for one in run.deliveries),
+        not_answered=_not_answered(run),
+        asked="" if run.asked_at is None else f"asked {moment_text(run.asked_at)}",
     )
+
+
+def _not_answered(run: RunEntry) -> str:
+    """``3 failed, 7 unsent``; empty where all was answered."""
+    counts = {
+        "failed": sum(one.failed for one in run.deliveries),
+        "unsent": sum(one.unsent for one in run.deliveries),
+    }
+    return ", ".join(f"{n:,} {what}" for what, n in counts.items() if n)
 
 
 def _rates(rates: list[float]) -> Cell:

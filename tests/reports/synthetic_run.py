@@ -7,6 +7,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # tests are no package
 
 from synthetic_runs.changing import changing, pool_chunks
 from synthetic_runs.complete import complete
+from synthetic_runs.early import asked_early
 from synthetic_runs.realistic import realistic
 from synthetic_runs.request_rows import failed, request, request_table, timed
 from synthetic_runs.run_folder import run_info, write_run
@@ -14,6 +15,7 @@ from synthetic_runs.sweep import SWEEP_RATES, sweep
 
 __all__ = [
     "SWEEP_RATES",
+    "asked_early",
     "changing",
     "complete",
     "failed",

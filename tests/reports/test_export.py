@@ -80,6 +80,17 @@ def test_markdown(run: Run, tmp_path: Path) -> None:
     assert text.index("degraded") < text.index("TTFT")
 
 
+def test_tokens_are_not_summed_where_one_success_does_not_say(
+    synthetic: ModuleType, make_run: MakeRun, tmp_path: Path
+) -> None:
+    silent = synthetic.request(request_id="s", query_id="q1", prompt_tokens=None)
+    failed = synthetic.failed("timeout", request_id="f", query_id="q2") | {"output_tokens": 70}
+    export_table(make_run(synthetic.request(), silent, failed), "markdown", tmp_path / "m.md")
+    text = (tmp_path / "m.md").read_text()
+    assert "| Prompt tokens | n/a |" in text
+    assert "| Output tokens | 6 |" in text
+
+
 def test_early_answers_are_on_their_own(
     synthetic: ModuleType, make_run: MakeRun, tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -239,3 +240,36 @@ def test_nobody_is_there(tmp_path: Path) -> None:
 
     with pytest.raises(JudgeFailed, match=r"^http://127\.0\.0\.1"):
         asyncio.run(go())
+
+
+class WatchedCache(JudgeCache):
+    """Notes by which threads it is read."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.read_by: set[str] = set()
+
+    def get(self, key: str) -> Reply | None:
+        self.read_by.add(threading.current_thread().name)
+        return super().get(key)
+
+
+def test_many_cases_are_few_tasks_and_the_disk_is_read_aside(tmp_path: Path) -> None:
+    judge, cache, most = Judge(), WatchedCache(tmp_path), [0]
+
+    def graded() -> None:
+        most[0] = max(most[0], len(asyncio.all_tasks()))
+
+    async def go() -> Graded:
+        app = web.Application()
+        app.router.add_post("/v1/chat/completions", judge.handle)
+        async with TestServer(app) as server:
+            options = JudgeOptions(str(server.make_url("/")), "m", concurrency=4)
+            return await grade(cases(300), options, cache, graded)
+
+    found = asyncio.run(go())
+    assert [one.request_id for one in found.scores] == [f"r{i}" for i in range(300)]
+    assert judge.most_at_once <= 4
+    assert most[0] < 30
+    assert cache.read_by
+    assert "MainThread" not in cache.read_by

@@ -1,11 +1,14 @@
+from collections.abc import Callable
 from types import ModuleType
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from s2l.replayer.run import CHUNK_SCHEMA
+from s2l.replayer.run import CHUNK_SCHEMA, Run
 from s2l.reports import metrics
+from s2l.reports.request_scan import NO_EVENTS
+from s2l.reports.summary import summarize
 from s2l.reports.workload import Workload
 
 
@@ -52,7 +55,14 @@ def test_one_value_per_request(metric, expected, table: pa.Table) -> None:
 
 def test_gaps_do_not_cross_requests(table: pa.Table) -> None:
     np.testing.assert_allclose(metrics.itl_s(table), [0.1, 0.1, 0.6, 0.3])
-    assert metrics.tokens_per_event(table) == pytest.approx(13 / 6)
+
+
+def test_tokens_per_event_stand_beside_the_gaps(
+    table: pa.Table, make_run: Callable[..., Run]
+) -> None:
+    latencies = summarize(make_run(*table.to_pylist())).deliveries[0].latencies
+    assert latencies.itl_s.n == 4
+    assert latencies.tokens_per_event == pytest.approx(13 / 6)
 
 
 def test_gaps_of_a_filtered_table(table: pa.Table) -> None:
@@ -125,8 +135,11 @@ def test_no_requests(synthetic: ModuleType) -> None:
     assert metrics.ttft_s(table).size == 0
     assert metrics.itl_s(table).size == 0
     assert metrics.completion_s(table) is None
-    assert metrics.tokens_per_event(table) is None
     assert metrics.total_token_rate(table) is None
+
+
+def test_without_events_there_are_no_tokens_per_event() -> None:
+    assert NO_EVENTS.tokens_per_event is None
 
 
 def test_chunk_lag() -> None:

@@ -95,6 +95,19 @@ def test_what_is_on_it(make: Make, tmp_path: Path) -> None:
     assert [link for link in links if not (site / link).is_file()] == []
 
 
+def test_what_failed_and_what_was_not_sent_are_told_apart(
+    synthetic: ModuleType, make_run: Make, tmp_path: Path
+) -> None:
+    kinds = ["timeout", "unsent", "unsent", "unsent"]
+    rows = [
+        synthetic.failed(kind, request_id=f"s{i}", query_id=f"q{i}") for i, kind in enumerate(kinds)
+    ]
+    index = build_site([make_run(*rows, synthetic.request())], tmp_path / "site")
+    [stream] = index.runs[0].deliveries
+    assert (stream.planned, stream.succeeded, stream.failed, stream.unsent) == (5, 1, 1, 3)
+    assert "1 failed, 3 unsent" in (tmp_path / "site" / "index.html").read_text()
+
+
 def test_the_same_again_is_the_same(make: Make, tmp_path: Path) -> None:
     runs = [make("one"), make("two", 2)]
     build_site(runs, tmp_path / "a", title="T")

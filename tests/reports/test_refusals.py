@@ -1,11 +1,14 @@
 """Answers that decline, and answers that only look like it."""
 
+from collections.abc import Callable
 from types import ModuleType
 
 import numpy as np
 import pytest
 
-from s2l.reports.refusals import is_refusal, refusal_share, refusals
+from s2l.replayer.run import Run
+from s2l.reports.refusals import is_refusal, refusals
+from s2l.reports.summary import summarize
 
 
 @pytest.mark.parametrize(
@@ -60,13 +63,22 @@ def test_answers(answer: str) -> None:
     assert not is_refusal(answer)
 
 
-def test_share_is_of_successes_with_a_text(synthetic: ModuleType) -> None:
-    table = synthetic.request_table(
+def test_share_is_of_successes_with_a_text(
+    synthetic: ModuleType, make_run: Callable[..., Run]
+) -> None:
+    rows = (
         synthetic.request(),
         synthetic.request(output_text="I don't know."),
         synthetic.request(output_text=""),
         synthetic.failed("timeout", output_text="I don't know."),
     )
-    np.testing.assert_array_equal(refusals(table), [0.0, 1.0, np.nan, 1.0])
-    assert refusal_share(table) == 0.5
-    assert refusal_share(table.slice(2, 1)) is None
+    np.testing.assert_array_equal(refusals(synthetic.request_table(*rows)), [0.0, 1.0, np.nan, 1.0])
+    [stream] = summarize(make_run(*rows)).deliveries
+    assert stream.quality.refused == 0.5
+
+
+def test_without_a_text_there_is_no_share(
+    synthetic: ModuleType, make_run: Callable[..., Run]
+) -> None:
+    [stream] = summarize(make_run(synthetic.request(output_text=""))).deliveries
+    assert stream.quality.refused is None

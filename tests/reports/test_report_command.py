@@ -6,6 +6,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from s2l.commands.report import report
+from s2l.replayer.run import Run
+from s2l.reports.html import write_html
 
 
 @pytest.fixture
@@ -56,3 +58,13 @@ def test_a_sweep(synthetic: ModuleType, tmp_path: Path) -> None:
     refused = called(path, path, "--out", tmp_path / "a.html")
     assert refused.exit_code == 2
     assert "--out takes one sweep, or several runs" in refused.stderr
+
+
+@pytest.mark.parametrize("name", ["no/a.html", "file/a.html", "folder"])
+def test_an_error_names_the_page_itself(run: Path, tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OSError, match=r"\[Errno \d+\]") as raised:
+        write_html(Run.open(run), tmp_path / name)
+    assert raised.value.filename == str(tmp_path / name)
+    assert [file.name for file in tmp_path.rglob("*.tmp")] == []

@@ -1,7 +1,9 @@
 """Objectives at percentiles, against values that are known."""
 
+import json
 import math
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -66,6 +68,19 @@ def test_failures_are_slower_than_any_limit() -> None:
     # Between the last success and the first failure there is no value to interpolate.
     assert check(requests([1.0] * 10 + [None] * 10), "ttft_s:p50<1s").value_s == math.inf
     assert not check(requests([None] * 50), "ttft_s:p50<1s").met
+
+
+def test_the_outcome_is_in_json_where_the_value_is_not() -> None:
+    tables = {
+        "met": requests([1.0] * 20),
+        "missed": requests([3000.0] * 20),
+        "failed": requests([1.0] * 10 + [None] * 10),
+        "too_few": requests([1.0]),
+    }
+    for outcome, table in tables.items():
+        said = json.loads(msgspec.json.encode(check(table, "ttft_s:p50<2s")))
+        assert said["outcome"] == outcome
+        assert (said["value_s"] is None) == (outcome in ("failed", "too_few"))
 
 
 def test_unsent_requests_are_not_the_servers() -> None:

@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 
 from s2l.replayer.run import Run, RunError, Validity
+from s2l.reports.comparison.side import Side
 from s2l.reports.html import Overview
 from s2l.reports.summary import summarize
 from s2l.reports.sweep import is_sweep, offered_rate, rate_series, sweep_runs
@@ -96,7 +97,7 @@ def test_words_of_the_rates_are_whole_at_80_columns(runs: list[Run]) -> None:
 def test_runs_without_a_rate_are_named(runs: list[Run], synthetic: ModuleType, make_run) -> None:
     info = synthetic.run_info(schedule={"process": "recorded", "rate_qps": None})
     without = summarize(make_run(synthetic.request(), info=info))
-    assert offered_rate(without) is None
+    assert offered_rate(without.info) is None
     named = [(run.path.name, summarize(run)) for run in runs[:2]]
     found = Overview.of([*named, ("mine", without)])
     assert found is not None
@@ -124,3 +125,41 @@ def test_a_sweep_of_nothing(tmp_path: Path) -> None:
     (tmp_path / "sweep.json").write_text('{"points": []}')
     with pytest.raises(RunError, match="no point of this sweep has a run"):
         sweep_runs(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name", ["../private-run", "absolute", "rate-1/../../private-run", ".", "link"]
+)
+def test_a_sweep_names_no_run_outside_of_its_folder(
+    synthetic: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    folder = synthetic.sweep(tmp_path / "sweep", n_queries=2)
+    private = synthetic.write_run(tmp_path / "private-run", synthetic.request_table())
+    (folder / "link").symlink_to(private)
+    monkeypatch.chdir(tmp_path)
+    named = str(private) if name == "absolute" else name
+    (folder / "sweep.json").write_bytes(msgspec.json.encode({"points": [{"run": named}]}))
+    with pytest.raises(RunError, match="names a run outside of its folder") as raised:
+        sweep_runs(folder)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_run_of_that_name_elsewhere_is_none_of_the_sweeps(
+    synthetic: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synthetic.write_run(tmp_path / "mine", synthetic.request_table())
+    (tmp_path / "sweep").mkdir()
+    (tmp_path / "sweep" / "sweep.json").write_text('{"points": [{"run": "mine"}]}')
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(RunError, match="no such run folder"):
+        sweep_runs(tmp_path / "sweep")
+
+
+@pytest.mark.parametrize(("stated", "expected"), [(2, 2.0), (0, None), (-1.0, None), (None, None)])
+def test_a_rate_is_above_zero_for_reports_and_comparisons(
+    synthetic: ModuleType, make_run, stated: float | None, expected: float | None
+) -> None:
+    info = synthetic.run_info(schedule={"rate_qps": stated}, options={})
+    run = make_run(synthetic.request(), info=info)
+    assert offered_rate(info) == expected
+    assert Side.of_sweep(run.path, [run]).requests["rate"].to_pylist() == [expected]

@@ -1,20 +1,25 @@
+import json
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
-from s2l.replayer.run import Run
+from s2l.replayer.run import Run, Validity
 from s2l.reports.bootstrap import Interval
 from s2l.reports.comparison.cells import rows as cells
 from s2l.reports.comparison.change import Change
 from s2l.reports.comparison.compare import Comparison, Options, compare
+from s2l.reports.comparison.json import comparison_json
 from s2l.reports.comparison.words import sentences
 from s2l.reports.slo import parse_request_slos
+from s2l.reports.summary import summarize
 
 MakeNamed = Callable[..., Run]
 MakeRows = Callable[..., list[dict[str, Any]]]
+VALID = Validity(verdict="valid")
 
 
 def verdicts(found: Comparison) -> dict[str, tuple[str, str]]:
@@ -158,3 +163,77 @@ def test_seeds_give_the_same_and_other_intervals(
         return change_of(compare(*runs, Options(seed=seed)), "ttft_s", "p50").interval
 
     assert interval(1) == interval(1) != interval(2)
+
+
+def test_scores_of_few_queries_have_no_interval(
+    change_of: Callable[..., Change], rows: MakeRows, synthetic: ModuleType, tmp_path: Path
+) -> None:
+    def scored(name: str, answer: str, known: int) -> Run:
+        table = synthetic.request_table(*rows(100, output_text=answer))
+        queries = [(f"q{i}", "?", ["functools"] if i < known else []) for i in range(100)]
+        info = synthetic.run_info(validity=VALID)
+        return Run.open(synthetic.write_run(tmp_path / name, table, info=info, queries=queries))
+
+    few = compare(scored("a", "another", 2), scored("b", "functools", 2))
+    exact = change_of(few, "exact_match")
+    assert (exact.n, exact.base, exact.other, exact.change) == (2, 0.0, 1.0, 1.0)
+    assert (exact.interval, exact.verdict) == (None, "unknown")
+    assert change_of(few, "ttft_s", "p50").interval is not None
+    enough = compare(scored("c", "another", 6), scored("d", "functools", 6))
+    assert change_of(enough, "exact_match").verdict == "better"
+
+
+def test_intervals_are_carried_by_queries_not_by_repeats(
+    change_of: Callable[..., Change], named: MakeNamed, rows: MakeRows
+) -> None:
+    def repeated(queries: int, factor: float = 1.0) -> list[dict[str, Any]]:
+        return [
+            row | {"repeat": repeat, "request_id": f"{repeat}-{row['request_id']}"}
+            for repeat in range(50)
+            for row in rows(queries, factor)
+        ]
+
+    few = compare(named("a", repeated(10)), named("b", repeated(10, 0.5)))
+    assert [change_of(few, "ttft_s", level).n for level in ("p50", "p95", "p99")] == [500] * 3
+    verdicts = [change_of(few, "ttft_s", level).verdict for level in ("p50", "p95", "p99")]
+    assert verdicts == ["better", "unknown", "unknown"]
+    enough = compare(named("c", repeated(59)), named("d", repeated(59, 0.5)))
+    verdicts = [change_of(enough, "ttft_s", level).verdict for level in ("p50", "p95", "p99")]
+    assert verdicts == ["better", "better", "unknown"]
+
+
+def test_shares_are_of_what_both_runs_sent(
+    change_of: Callable[..., Change], named: MakeNamed, rows: MakeRows, synthetic: ModuleType
+) -> None:
+    half = rows(40)
+    for i in range(20, 40):
+        kept = ("request_id", "query_id", "start_intended_us", "context_intended_us")
+        half[i] = synthetic.failed("unsent", start_us=None, context_us=None, end_us=None) | {
+            name: half[i][name] for name in kept
+        }
+    slos = parse_request_slos("ttft_s<1s")
+    base, other = named("a", rows(40)), named("b", half)
+    found = compare(base, other, Options(slos=slos))
+    [stream] = summarize(other, slos).deliveries
+    assert stream.slo is not None
+    for metric in ("attainment", "success"):
+        share = change_of(found, metric)
+        assert (share.n, share.base, share.other, share.verdict) == (20, 1.0, 1.0, "none")
+    assert change_of(found, "attainment").other == stream.slo.attainment
+    assert found.remarks == (
+        "stream: of 40 requests 0 were not sent in the base and 20 in the other run; shares of"
+        " successes and of attainment are of those that both sent.",
+    )
+    # What was not sent is no goodput.
+    assert change_of(found, "goodput").n == 40
+
+
+def test_json_says_what_a_change_means(named: MakeNamed, rows: MakeRows) -> None:
+    longer = [row | {"output_tokens": 6} for row in rows(30)]
+    said = json.loads(comparison_json([compare(named("a", rows(30)), named("b", longer))], []))
+    [condition] = said["comparisons"][0]["conditions"]
+    verdicts = {(one["metric"], one["level"]): one["verdict"] for one in condition["changes"]}
+    assert verdicts["ttft_s", "p50"] == "none"
+    assert verdicts["tpot_s", "p50"] == "better"
+    assert verdicts["output_token_rate", None] == "changed"
+    assert verdicts["ttft_s", "p99"] == "unknown"

@@ -15,6 +15,7 @@ from s2l.reports.comparison.compare import compare
 from s2l.reports.comparison.gate import judge_gates, parse_gate
 from s2l.reports.comparison.html import render
 from s2l.reports.comparison.markdown import markdown
+from s2l.reports.comparison.ttft_overlay import overlays
 
 MakeNamed = Callable[..., Run]
 MakeRows = Callable[..., list[dict[str, Any]]]
@@ -49,6 +50,19 @@ def test_text_of_others_stays_text(named: MakeNamed, rows: MakeRows, synthetic: 
     for line in text.splitlines():
         if line.startswith("| model"):
             assert line.replace("\\|", "").count("|") == 4
+
+
+def test_no_two_runs_are_drawn_alike(synthetic: ModuleType) -> None:
+    table = synthetic.request_table(*(synthetic.request(request_id=f"{i}") for i in range(3)))
+    names = [chr(ord("A") + at) for at in range(16)]
+    [found] = overlays([(name, table) for name in names])
+    encoding = found.spec["layer"][0]["encoding"]
+    scales = [encoding[name]["scale"] for name in ("color", "strokeDash")]
+    assert [scale["domain"] for scale in scales] == [names, names]
+    colours, dashes = (scale["range"] for scale in scales)
+    assert len(set(zip(colours, map(tuple, dashes), strict=True))) == 16
+    # In black and white the first four differ all the same.
+    assert len(set(map(tuple, dashes[:4]))) == 4
 
 
 @pytest.mark.browser
