@@ -21,7 +21,8 @@ from s2l.reports.chart_style import (
 )
 from s2l.reports.metrics import Floats
 from s2l.reports.thinning import thinned
-from s2l.reports.units import Unit, counted, duration
+from s2l.reports.units import Unit, duration
+from s2l.workloads.plural import counted
 
 POINT_LIMIT: Final = 400
 """Points per delivery in the chart."""

@@ -11,8 +11,8 @@ from s2l.reports import palette
 from s2l.reports.chart_style import Spec
 from s2l.reports.dataset_chart import distribution_chart
 from s2l.reports.standalone import policy, template, template_file, vega_bundle
-from s2l.reports.units import counted
 from s2l.workloads.durable import write_durably
+from s2l.workloads.plural import counted
 from s2l.workloads.stats.dataset_stats import DatasetStats
 from s2l.workloads.stats.stats_table import (
     COLUMNS,

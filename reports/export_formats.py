@@ -16,7 +16,6 @@ from s2l.replayer.run import Run
 from s2l.reports.comparison.words import doubts
 from s2l.reports.gain import StreamingGain
 from s2l.reports.headline import asked_early, gain_headline
-from s2l.reports.markdown_text import line
 from s2l.reports.metrics import total
 from s2l.reports.moments import early_moment, final_rows
 from s2l.reports.pairs import Pairs
@@ -26,6 +25,7 @@ from s2l.reports.scores import SIMILARITY
 from s2l.reports.summary import DELIVERIES
 from s2l.reports.units import NOT_KNOWN, Unit, number, percent
 from s2l.workloads.durable import durable_file
+from s2l.workloads.markdown_text import line
 
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """What begins a formula; the last four are the wide forms of the first four."""

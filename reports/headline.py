@@ -6,7 +6,8 @@ from s2l.reports.bootstrap import Interval
 from s2l.reports.gain import StreamingGain
 from s2l.reports.moments import moment_text
 from s2l.reports.summary import Summary
-from s2l.reports.units import counted, duration, factor, times
+from s2l.reports.units import duration, factor, times
+from s2l.workloads.plural import counted
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,9 +27,10 @@ from s2l.reports.server_table import server_figures
 from s2l.reports.slo import Slo
 from s2l.reports.summary import Summary, stated_slos, summarize_data
 from s2l.reports.timeline_chart import timeline
-from s2l.reports.units import Unit, counted
+from s2l.reports.units import Unit
 from s2l.reports.update_table import update_groups
 from s2l.reports.workload_table import workload_groups
+from s2l.workloads.plural import counted
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from s2l.reports.life import Life, SentChunk
 from s2l.reports.metrics import ratio
+from s2l.workloads.context import common_prefix
 
 Documents = tuple[str, ...]
 
@@ -89,7 +90,7 @@ def _update(
     before: Documents, tokens_before: int | None, chunk: SentChunk, doc_ids: Documents
 ) -> PoolUpdate:
     documents = doc_ids if chunk.replaces else before + doc_ids
-    kept = _common_prefix(before, documents)
+    kept = common_prefix(before, documents)
     return PoolUpdate(
         time_s=chunk.arrival_s,
         replaces=chunk.replaces,
@@ -98,8 +99,3 @@ def _update(
         thrown_away=len(before) - kept,
         reuse=ratio(chunk.kept_tokens, tokens_before) if chunk.replaces else None,
     )
-
-
-def _common_prefix(one: Documents, other: Documents) -> int:
-    pairs = zip(one, other, strict=False)
-    return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))

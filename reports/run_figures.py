@@ -21,8 +21,8 @@ from s2l.reports.share_chart import gain_chart, hidden_chart
 from s2l.reports.slo import Slo
 from s2l.reports.summary import Summary
 from s2l.reports.token_chart import token_chart
-from s2l.reports.units import counted
 from s2l.reports.workload_chart import workload_figures
+from s2l.workloads.plural import counted
 
 _GAP_POINTS = 250
 

@@ -10,7 +10,8 @@ from s2l.replayer.run import Run
 from s2l.reports.run_data import RunData
 from s2l.reports.scores import JUDGE, ScoreSource, read_scores, read_sources
 from s2l.reports.tables import FigureRow
-from s2l.reports.units import counted, number, percent
+from s2l.reports.units import number, percent
+from s2l.workloads.plural import counted
 
 
 @dataclass(frozen=True, slots=True)

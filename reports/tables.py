@@ -7,7 +7,8 @@ from typing import Final
 from s2l.reports.delivery import DeliverySummary
 from s2l.reports.slo_check import FAILED, SloCheck
 from s2l.reports.summary import Summary
-from s2l.reports.units import NOT_KNOWN, counted, duration, number, percent
+from s2l.reports.units import NOT_KNOWN, duration, number, percent
+from s2l.workloads.plural import counted
 
 
 @dataclass(frozen=True, slots=True)

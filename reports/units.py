@@ -74,8 +74,3 @@ def times(ratio: float | None) -> str:
 def factor(ratio: float) -> str:
     """A ratio as ``times`` writes it, without its x."""
     return times(ratio).removesuffix("x")
-
-
-def counted(n: int, one: str, many: str | None = None) -> str:
-    """``1 query``, ``12 queries``."""
-    return f"{n:,} {one if n == 1 else many or one + 's'}"

@@ -5,7 +5,7 @@ from string import Template
 from typing import Final
 
 from s2l.workloads.manifest import Manifest
-from s2l.workloads.markdown_text import cell, code, line
+from s2l.workloads.markdown_text import code, line
 
 HUB_LICENCES: Final = frozenset(
     {"apache-2.0", "bsd-3-clause", "cc-by-3.0", "cc-by-4.0", "cc-by-nc-4.0", "cc-by-sa-3.0"}
@@ -83,15 +83,15 @@ def dataset_card(manifest: Manifest) -> str:
         queries=f"{counts.queries:,}",
         finished=f"{counts.finished_queries:,}",
         arrivals=f"{counts.arrivals:,}",
-        failures=cell(failures) or "none",
+        failures=line(failures) or "none",
         documents=f"{counts.documents:,}",
-        collector=cell(manifest.collector.name),
-        version=cell(manifest.collector.version),
+        collector=line(manifest.collector.name),
+        version=line(manifest.collector.version),
         seed="none" if manifest.collector.seed is None else manifest.collector.seed,
-        created=cell(manifest.created_utc),
-        clock=cell(manifest.clock),
+        created=line(manifest.created_utc),
+        clock=line(manifest.clock),
         privacy=_PRIVACY[manifest.privacy],
-        licence=cell(manifest.licence),
+        licence=line(manifest.licence),
         options=code(json.dumps(manifest.collector.options, ensure_ascii=False, default=str)),
     )
     return f"{_front_matter(manifest)}\n{body}"

@@ -8,13 +8,9 @@ _TICKS: Final = re.compile(r"`+")
 
 
 def line(text: str) -> str:
-    """The text on one line, with nothing in it that Markdown or HTML reads as markup."""
+    """The text on one line, with nothing in it that Markdown or HTML reads as markup, nor as the
+    end of a table's cell."""
     return _MARKUP.sub(r"\\\1", " ".join(text.split())).replace("&", "&amp;")
-
-
-def cell(text: str) -> str:
-    """Text that stays in its table cell."""
-    return line(text)
 
 
 def code(text: str) -> str:

@@ -13,7 +13,8 @@ from s2l.reports.comparison.alignment import Aligned
 from s2l.reports.comparison.side import Side
 from s2l.reports.metrics import Floats, column
 from s2l.reports.run_log import intended_times_known
-from s2l.reports.units import counted, percent
+from s2l.reports.units import percent
+from s2l.workloads.plural import counted
 
 TIME_TOLERANCE_US: Final = 1_000
 TOKEN_TOLERANCE: Final = 0.02

@@ -7,7 +7,7 @@ from s2l.reports.comparison.compare import Comparison, ConditionChanges
 from s2l.reports.comparison.gate import GateResult
 from s2l.reports.comparison.terminal import runs_of
 from s2l.reports.comparison.words import doubts, letter, sentences
-from s2l.reports.markdown_text import line
+from s2l.workloads.markdown_text import line
 
 
 def markdown(compared: Sequence[Comparison], gates: Sequence[GateResult]) -> str:

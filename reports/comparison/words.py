@@ -15,7 +15,7 @@ from s2l.reports.comparison.change import (
     Change,
 )
 from s2l.reports.comparison.compare import BOTH, Comparison, ConditionChanges
-from s2l.reports.units import counted
+from s2l.workloads.plural import counted
 
 _CLEAR: Final = ("better", "worse")
 _OUTCOMES: Final = ("success", "attainment", "goodput", "request_rate")

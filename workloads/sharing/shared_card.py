@@ -5,7 +5,7 @@ from typing import Final
 
 from s2l.workloads.card import dataset_card
 from s2l.workloads.manifest import Manifest
-from s2l.workloads.markdown_text import cell, line
+from s2l.workloads.markdown_text import line
 from s2l.workloads.provenance import DocumentRights
 from s2l.workloads.scrubbing.changes import change_in_words, changes_of
 from s2l.workloads.sharing.file_names import PLOT
@@ -58,7 +58,7 @@ def _rights(rights: DocumentRights) -> str:
 
 def _counted(what: str, counts: Mapping[str, int]) -> Iterator[str]:
     for value, n in counts.items():
-        yield f"| {what}: {cell(' '.join(value.split())[:200])} | {n:,} |"
+        yield f"| {what}: {line(' '.join(value.split())[:200])} | {n:,} |"
 
 
 def _changes(manifest: Manifest) -> str:
