@@ -20,10 +20,11 @@ from s2l.replayer.pacer import Pacer
 from s2l.replayer.passes import Pass, passes_of
 from s2l.replayer.plan import Plan, plan_queries
 from s2l.replayer.plan_summary import PlanSummary, summarize_plan
+from s2l.replayer.planned_passes import PlannedPasses
 from s2l.replayer.progress import Progress, progress_of
 from s2l.replayer.record import RequestRecord
 from s2l.replayer.run import Finding, PassWindow, RunInfo, Validity
-from s2l.replayer.run_end import Beginning, Course, end_run
+from s2l.replayer.run_end import Beginning, Course, begun_info, end_run
 from s2l.replayer.run_writer import RunWriter
 from s2l.replayer.sender import LocalSenders, Sender, Senders
 from s2l.replayer.server_watch import ServerWatch
@@ -93,6 +94,9 @@ class Experiment:
         self._pacer = pacer = Pacer(self.clock)
         writer = RunWriter(
             path,
+            begun_info(begun, self.adapter.name, self._remarks),
+            PlannedPasses.of(passes, open_ended=self.options.open_ended),
+            [query.query for query in plan.queries],
             on_record=ledger.add,
             on_sample=ledger.add_sample,
             on_disk_full=self._halt_from_thread(),

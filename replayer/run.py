@@ -221,6 +221,8 @@ class Run:
         file = path / "run.json"
         if not path.is_dir():
             raise RunError(f"{path}: no such run folder")
+        if not file.is_file() and (path / "journal" / "begun.json").is_file():
+            raise RunError(f"{path}: its replay was killed, or goes on; see s2l report {path}")
         if not file.is_file():
             raise RunError(f"{path}: not a run (no run.json); name a folder written by s2l replay")
         try:

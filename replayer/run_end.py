@@ -7,6 +7,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from s2l.replayer.circumstances import circumstances
 from s2l.replayer.ledger import Ledger
 from s2l.replayer.options import ReplayOptions
@@ -15,7 +17,17 @@ from s2l.replayer.plan import Plan
 from s2l.replayer.plan_summary import schedule_summary
 from s2l.replayer.provenance import host, packages
 from s2l.replayer.record import INTERRUPTED, RequestRecord
-from s2l.replayer.run import RUN_FORMAT, Finding, PassWindow, RunError, RunInfo, Target, TraceRef
+from s2l.replayer.run import (
+    RUN_FORMAT,
+    Counts,
+    Finding,
+    PassWindow,
+    RunError,
+    RunInfo,
+    Target,
+    TraceRef,
+    Validity,
+)
 from s2l.replayer.run_writer import RunWriter
 from s2l.replayer.sender import Sender
 from s2l.replayer.server_watch import ServerWatch
@@ -66,10 +78,9 @@ async def end_run(
     Raises:
         RunNotWritten: the disk does not take it.
     """
-    queries = [query.query for query in begun.plan.queries]
     server_rows = watch.monitor.batches() if watch.monitor else None
     unsent = _unsent(begun, course)
-    await asyncio.to_thread(writer.finish, unsent, queries, server_rows)
+    await asyncio.to_thread(writer.finish, unsent, server_rows)
     remarks = [*course.remarks, *_remarks(writer, watch)]
     if n := course.ledger.uncounted:
         remarks.append(await _counted(writer.path, n, adapter, begun.server))
@@ -85,26 +96,39 @@ async def end_run(
     )
     counts = count(course.ledger.tallies.values())
     cut_short = counts.unsent > 0 or INTERRUPTED in counts.failed
-    info = RunInfo(
-        format=RUN_FORMAT,
-        created_utc=begun.created.isoformat(timespec="seconds"),
-        command=list(begun.command),
-        options=begun.options.as_dict(),
-        seed=begun.options.seed,
-        trace=_trace_ref(begun.trace),
-        target=_target(begun, adapter.name),
-        host=host(),
-        packages=packages(),
-        schedule=schedule_summary(begun.plan, begun.options),
-        warmup={"requests": begun.options.warmup, "e2e_s": begun.warmup_s},
+    info = msgspec.structs.replace(
+        begun_info(begun, adapter.name),
         passes=course.windows,
         validity=course.ledger.judged(known),
         counts=counts,
         interrupted=course.interrupted and cut_short,
-        calibration=begun.calibration,
     )
     await asyncio.to_thread(writer.write_info, info)
     return info
+
+
+def begun_info(begun: Beginning, adapter: str, remarks: Sequence[Finding] = ()) -> RunInfo:
+    """``run.json`` as far as it is known when the first request is yet to be sent; no requests are
+    planned where only their time is."""
+    options = begun.options
+    planned = 0 if options.open_ended else sum(map(len, begun.passes))
+    return RunInfo(
+        format=RUN_FORMAT,
+        created_utc=begun.created.isoformat(timespec="seconds"),
+        command=list(begun.command),
+        options=options.as_dict(),
+        seed=options.seed,
+        trace=_trace_ref(begun.trace),
+        target=_target(begun, adapter),
+        host=host(),
+        packages=packages(),
+        schedule=schedule_summary(begun.plan, options),
+        warmup={"requests": options.warmup, "e2e_s": begun.warmup_s},
+        passes=[],
+        validity=Validity(verdict="valid", findings=list(remarks)),
+        counts=Counts(planned=planned, sent=0, succeeded=0, unsent=planned),
+        calibration=begun.calibration,
+    )
 
 
 def _unsent(begun: Beginning, course: Course) -> Iterator[RequestRecord]:
@@ -128,6 +152,9 @@ def _remarks(writer: RunWriter, watch: ServerWatch) -> Iterator[Finding]:
     if writer.disk_full is not None:
         text = f"the disk was full, and the run ended there: {writer.disk_full}"
         yield Finding(check="disk", severity=INVALID, text=text)
+    elif writer.journal_lost is not None:
+        text = f"the run went on without its journal, which the disk refused: {writer.journal_lost}"
+        yield Finding(check="disk", severity=NOTE, text=text)
     for note in watch.monitor.notes if watch.monitor else ():
         yield Finding(check="server_metrics", severity=NOTE, text=note)
 

@@ -14,6 +14,7 @@ from s2l.reports.comparison.markdown import markdown
 from s2l.reports.comparison.side import Side
 from s2l.reports.comparison.terminal import print_comparisons
 from s2l.reports.slo import Slo, SloError, parse_request_slos
+from s2l.runs import RUN
 from s2l.writing import writing
 
 
@@ -37,7 +38,7 @@ class _Tolerance(click.ParamType[float]):
 
 
 @click.command()
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("runs", nargs=-1, required=True, type=RUN)
 @click.option(
     "--slo", "slo_text", help="What each request has to meet, as ttft_s<500ms,tpot_s<50ms."
 )

@@ -5,10 +5,10 @@ from typing import Final
 
 import click
 
-from s2l.folders import RUNS, newest
 from s2l.progress import say
 from s2l.replayer.run import Run
-from s2l.reports.units import counted
+from s2l.runs import RUN, newest_run
+from s2l.workloads.plural import counted
 from s2l.writing import writing
 
 _ENDINGS: Final = {"markdown": "md"}
@@ -18,7 +18,7 @@ _FIGURES: Final = ("ttft-ccdf", "ttft-by-rate")
 
 
 @click.command()
-@click.argument("runs", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("runs", nargs=-1, type=RUN)
 @click.option("--format", "kind", type=click.Choice([*_TABLES, *_PICTURES]), required=True)
 @click.option("--figure", type=click.Choice(_FIGURES), help="Which one, as svg or pdf.")
 @click.option("--out", type=click.Path(path_type=Path), help="The file; else beside the run.")
@@ -29,7 +29,7 @@ def export(runs: tuple[Path, ...], kind: str, figure: str | None, out: Path | No
     RUNS, or a sweep: without --figure one run gives the distribution of TTFT, several give its
     percentiles by offered rate. Without RUNS, the newest is meant.
     """
-    chosen = runs or (newest(RUNS, "run.json", kind="run", how="make one with: s2l replay"),)
+    chosen = runs or (newest_run(),)
     if kind in _TABLES:
         _table(chosen, kind, figure, out)
     else:

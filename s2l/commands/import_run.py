@@ -7,8 +7,8 @@ import click
 from s2l.folders import RUNS, new_folder
 from s2l.progress import say
 from s2l.reports.run_log import import_run_log
-from s2l.reports.units import counted
 from s2l.workloads.formats.import_log import ImportLog
+from s2l.workloads.plural import counted
 
 
 @click.command(name="import-run")

@@ -16,13 +16,14 @@ from s2l.reports.site.build import (
     write_no_jekyll,
 )
 from s2l.reports.site.index import SITE_FILE, SiteIndex
-from s2l.reports.units import counted
+from s2l.runs import RUN
+from s2l.workloads.plural import counted
 from s2l.workloads.sharing.spaces import README, SpaceSite, add_to_space, space_address
 from s2l.writing import writing
 
 
 @click.command()
-@click.argument("runs", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("runs", nargs=-1, type=RUN)
 @click.option("--to", "folder", type=click.Path(path_type=Path), help="A folder of the site.")
 @click.option(
     "--github-pages", type=click.Path(path_type=Path), help="A repository: its docs/ is the site."

@@ -85,6 +85,8 @@ def replay(
     path = new_folder(RUNS, "replay")
     if out is not None:
         path = unused(out, "run.json", advice="name another folder")
+        advice = f"recover that run with: s2l report {out}; or name another folder"
+        path = unused(out, "journal/begun.json", advice=advice)
     events = None if json_events is None else _opened(json_events)
     try:
         with crew_of(given) as crew:

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import click
 
-from s2l.folders import RUNS, newest
 from s2l.progress import console, say
 from s2l.replayer.run import Run
 from s2l.reports.html import write_html, write_sweep
@@ -13,6 +12,7 @@ from s2l.reports.slo import Slo, SloError, parse_slos
 from s2l.reports.summary import Summary, summary_json
 from s2l.reports.sweep import is_sweep, sweep_runs
 from s2l.reports.terminal import print_rates, print_summary
+from s2l.runs import RUN, newest_run
 from s2l.writing import writing
 
 REPORT = "report.html"
@@ -51,7 +51,7 @@ def _print_rates(runs: Sequence[Run], summaries: Sequence[Summary]) -> None:
 
 
 @click.command()
-@click.argument("runs", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("runs", nargs=-1, type=RUN)
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -62,11 +62,11 @@ def _print_rates(runs: Sequence[Run], summaries: Sequence[Summary]) -> None:
 def report(runs: tuple[Path, ...], out: Path | None, slo_text: str | None, as_json: bool) -> None:
     """Write the HTML report of each run, or with --out one of all; without RUNS, of the newest.
 
-    The folder of a sweep gets one page of its runs, by their rates.
+    A run whose replay was killed is recovered first. The folder of a sweep gets one page of its
+    runs, by their rates.
     """
     slos = _slos(slo_text)
-    how = "make one with: s2l replay"
-    paths = runs or (newest(RUNS, "run.json", kind="run", how=how),)
+    paths = runs or (newest_run(),)
     if out and len(paths) > 1:
         if any(map(is_sweep, paths)):
             raise click.UsageError("--out takes one sweep, or several runs")

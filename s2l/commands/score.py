@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from platformdirs import user_cache_path
 
-from s2l.folders import RUNS, newest
 from s2l.progress import bar, say
 from s2l.replayer.run import Run
 from s2l.reports.judge import Case
@@ -21,13 +20,14 @@ from s2l.reports.request_metrics import light_requests
 from s2l.reports.scores import JUDGE, SIMILARITY, ScoreSource, write_scores
 from s2l.reports.similarity import similarity_scores
 from s2l.reports.summary import references_of
-from s2l.reports.units import counted
+from s2l.runs import RUN, newest_run
+from s2l.workloads.plural import counted
 
 JUDGE_KEY: Final = "S2L_JUDGE_API_KEY"
 
 
 @click.command()
-@click.argument("run", required=False, type=click.Path(path_type=Path))
+@click.argument("run", required=False, type=RUN)
 @click.option("--similarity", is_flag=True, help="Cosine of sentence embeddings to the references.")
 @click.option("--similarity-model", help="A local folder or a hub name; else the packaged MiniLM.")
 @click.option("--judge", "judge_url", help="Address of an OpenAI-compatible server that grades.")
@@ -54,8 +54,7 @@ def score(
         raise click.UsageError("--judge and --judge-model belong together")
     if judge_url:
         _check_url(judge_url)
-    how = "make one with: s2l replay"
-    opened = Run.open(run or newest(RUNS, "run.json", kind="run", how=how))
+    opened = Run.open(run or newest_run())
     if similarity:
         _similarity(opened, similarity_model)
     if judge_url and judge_model:

@@ -3,20 +3,57 @@
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from s2l.replayer.disk_file import DiskFile
 from s2l.replayer.monitor import ClientSample
+from s2l.replayer.planned_passes import PlannedPasses
 from s2l.replayer.record import ChunkSend, QuerySend, RequestRecord
-from s2l.replayer.run import REQUEST_SCHEMA, RunError
+from s2l.replayer.run import (
+    REQUEST_SCHEMA,
+    RUN_FORMAT,
+    Counts,
+    RunError,
+    RunInfo,
+    Target,
+    TraceRef,
+    Validity,
+)
+from s2l.replayer.run_journal import RunJournal
 from s2l.replayer.run_writer import RunNotWritten, RunWriter
 from s2l.replayer.token_fill import fill_output_tokens
 from s2l.serving_adapter.base import Usage
 from s2l.workloads.query import Query
 
 QUERY = QuerySend("q", 10, (ChunkSend(0, "append", 5, 5, 7, 7, 0, ("d",)),))
+
+
+BEGUN = RunInfo(
+    format=RUN_FORMAT,
+    created_utc="2026-01-01T00:00:00+00:00",
+    command=["s2l", "replay"],
+    options={},
+    seed=0,
+    trace=TraceRef(name="t", path="t", sha256=""),
+    target=Target(url="http://127.0.0.1:1", adapter="none"),
+    host={},
+    packages={},
+    schedule={},
+    warmup={},
+    passes=[],
+    validity=Validity(verdict="valid"),
+    counts=Counts(planned=0, sent=0, succeeded=0, unsent=0),
+)
+
+
+def _writer(
+    path: Path, queries: Sequence[Query] = (Query("q", "What?", ("a",)),), **told: Any
+) -> RunWriter:
+    return RunWriter(path, BEGUN, PlannedPasses.of([], open_ended=True), queries, **told)
 
 
 def _record(number: int, *, text: str = "word " * 8) -> RequestRecord:
@@ -50,12 +87,12 @@ def _table(path: Path, name: str) -> list[dict[str, object]]:
 
 def test_rows_are_what_was_put(tmp_path: Path) -> None:
     counted: list[RequestRecord] = []
-    writer = RunWriter(tmp_path / "run", on_record=counted.append)
+    writer = _writer(tmp_path / "run", on_record=counted.append)
     sample = ClientSample("stream", None, 5, 1, 0.5, 1000, 3, 2)
     writer.put([_record(n) for n in range(300)], [sample])
     writer.put([_record(300)], [])
     unsent = RequestRecord("stream-00301", QUERY, "stream", 301, 301_000)
-    writer.finish([unsent], [Query("q", "What?", ("a",))])
+    writer.finish([unsent])
     assert len(counted) == 301
     rows = _table(tmp_path / "run", "requests.parquet")
     assert list(rows[0]) == REQUEST_SCHEMA.names
@@ -69,7 +106,16 @@ def test_rows_are_what_was_put(tmp_path: Path) -> None:
     assert (chunks[2]["sent_us"], chunks[2]["send_intended_us"]) == (2006, 2005)
     assert chunks[301]["sent_us"] is None
     assert _table(tmp_path / "run", "client.parquet")[0]["gc_pause_us"] == 3
+    assert _table(tmp_path / "run", "queries.parquet")[0]["answers"] == ["a"]
     assert not [file for file in (tmp_path / "run").iterdir() if file.suffix == ".tmp"]
+    writer.write_info(BEGUN)
+    assert sorted(file.name for file in (tmp_path / "run").iterdir()) == [
+        "chunks.parquet",
+        "client.parquet",
+        "queries.parquet",
+        "requests.parquet",
+        "run.json",
+    ]
 
 
 _MANY = """
@@ -77,21 +123,20 @@ import sys, time
 from pathlib import Path
 import psutil
 sys.path.insert(0, str(Path(sys.argv[2])))
-from test_run_writer import _record
+from test_run_writer import _record, _writer
 from s2l.replayer.ledger import Ledger
-from s2l.replayer.run_writer import RunWriter
 from s2l.replayer.tally import PassTally
 
 ledger = Ledger([])
 ledger.tallies["stream", None] = PassTally("stream", "stream")
-writer = RunWriter(Path(sys.argv[1]), on_record=ledger.add)
+writer = _writer(Path(sys.argv[1]), on_record=ledger.add)
 sizes = []
 for batch in range(1200):
     writer.put([_record(batch * 250 + n) for n in range(250)], [])
     while writer._queue.qsize() > 4:
         time.sleep(0.001)
     sizes.append(psutil.Process().memory_info().rss)
-writer.finish([], [])
+writer.finish([])
 print((max(sizes[-400:]) - max(sizes[400:800])) / 100_000)
 """
 
@@ -112,12 +157,12 @@ class _Words:
 
 
 async def test_tokens_that_the_server_did_not_say_are_counted(tmp_path: Path) -> None:
-    writer = RunWriter(tmp_path)
+    writer = _writer(tmp_path)
     silent, failed = _record(1), _record(2)
     silent.usage = failed.usage = None
     failed.error_type = "timeout"
     writer.put([_record(0), silent, failed], [])
-    writer.finish([], [])
+    writer.finish([])
     assert await fill_output_tokens(tmp_path, _Words()) == 1  # type: ignore[arg-type]
     rows = _table(tmp_path, "requests.parquet")
     assert [row["output_tokens"] for row in rows] == [32, 8, None]
@@ -128,11 +173,11 @@ async def test_tokens_that_the_server_did_not_say_are_counted(tmp_path: Path) ->
 async def test_a_table_that_cannot_be_rewritten_stays_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    writer = RunWriter(tmp_path)
+    writer = _writer(tmp_path)
     silent = _record(0)
     silent.usage = None
     writer.put([silent], [])
-    writer.finish([], [])
+    writer.finish([])
     before = _table(tmp_path, "requests.parquet")
     _Disk(monkeypatch, 0)
     with pytest.raises(RunError, match="cannot be rewritten: No space left on device"):
@@ -191,14 +236,18 @@ def test_a_full_disk_keeps_what_was_measured(tmp_path: Path) -> None:
     folder = _full_disk(tmp_path)
     try:
         told: list[str] = []
-        writer = RunWriter(folder / "run", on_disk_full=lambda: told.append("full"))
+        writer = _writer(folder / "run", on_disk_full=lambda: told.append("full"))
+        assert (folder / "run" / "journal" / "begun.json").is_file()
         number = 0
         while not told:
             writer.put([_record(number + n, text=os.urandom(800).hex()) for n in range(100)], [])
             number += 100
             while writer._queue.qsize() > 2:
                 pass
-        writer.finish([], [Query("q", "What?")])
+        assert not (folder / "run" / "journal").exists()
+        writer.finish([])
+        writer.write_info(BEGUN)
+        assert writer.journal_lost == "No space left on device"
         assert writer.disk_full == "No space left on device"
         rows = _table(folder / "run", "requests.parquet")
         assert len(rows) == number
@@ -206,20 +255,35 @@ def test_a_full_disk_keeps_what_was_measured(tmp_path: Path) -> None:
         subprocess.run(["umount", str(folder)], check=True)
 
 
+def test_a_run_goes_on_without_its_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(RunJournal, "append", refuse)
+    told: list[str] = []
+    writer = _writer(tmp_path / "run", on_disk_full=lambda: told.append("full"))
+    writer.put([_record(n) for n in range(100)], [])
+    writer.finish([])
+    assert (writer.journal_lost, writer.disk_full) == ("No space left on device", None)
+    assert not told
+    assert not (tmp_path / "run" / "journal").exists()
+    assert len(_table(tmp_path / "run", "requests.parquet")) == 100
+
+
 def test_a_disk_that_is_full_before_is_said_at_once(tmp_path: Path) -> None:
     folder = _full_disk(tmp_path)
     try:
         (folder / "other").write_bytes(bytes(4 * 2**20))
         with pytest.raises(RunNotWritten, match="No space left"):
-            RunWriter(folder / "run")
+            _writer(folder / "run")
     finally:
         subprocess.run(["umount", str(folder)], check=True)
 
 
 def test_a_folder_has_one_writer(tmp_path: Path) -> None:
-    first = RunWriter(tmp_path / "run")
+    first = _writer(tmp_path / "run")
     with pytest.raises(RunNotWritten, match="another replay writes its run there"):
-        RunWriter(tmp_path / "run")
+        _writer(tmp_path / "run")
     first.put([_record(0)], [])
-    first.finish([], [Query("q", "What?")])
+    first.finish([])
     assert len(_table(tmp_path / "run", "requests.parquet")) == 1
