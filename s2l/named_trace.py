@@ -40,7 +40,8 @@ def shipped_trace(name: str) -> Path:
     there = sorted(file.parent.name for file in folder.glob(f"*/{MANIFEST}"))
     if name not in there:
         raise TraceNotFound(f"{SHIPPED}{name}: no such trace; there are: {', '.join(there)}")
-    return folder / name
+    # Where the program is installed as links to its files, the trace is where these lead.
+    return (folder / name / MANIFEST).resolve().parent
 
 
 def opened_trace(text: str | None) -> Trace:
