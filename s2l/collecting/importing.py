@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -101,7 +102,8 @@ class ImportJob:
             return await asyncio.shield(reading)
         except asyncio.CancelledError:
             stopped.set()
-            await asyncio.wait([reading])
+            with suppress(Exception):  # it ends by what it was stopped with, or has ended before
+                await reading
             raise
 
     def _import(self, path: Path, tell: Callable[[int, int], None]) -> ImportLog:

@@ -75,6 +75,8 @@ async def test_early_prefill_that_the_engine_gives_up_is_done_again(
 async def test_early_prefill_that_fails_is_logged_once_if_nobody_asks(
     connected: Any, fast: Latencies, caplog: pytest.LogCaptureFixture
 ) -> None:
+    gc.collect()  # what tests before have left is not to be found by this one
+    caplog.clear()
     engine = Failing(fast, RuntimeError("on fire"), last=False)
     async with connected(engine) as peer:
         await peer.item("One two three.", "a")
