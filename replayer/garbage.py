@@ -9,6 +9,13 @@ WORTH_COLLECTING: Final = 2_000
 some tenths of a millisecond."""
 
 
+def settle() -> None:
+    """Look through all that exists, once, before a pass's start is fixed: among many objects it
+    takes longer than the lead of a pass, and the first requests would be late by that."""
+    gc.collect()
+    gc.freeze()
+
+
 class GarbageControl:
     """Takes the collector over while it is entered. What exists by then is never looked through."""
 

@@ -6,6 +6,7 @@ from typing import Final, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from s2l.replayer.garbage import settle
 from s2l.replayer.open_files import files_left, raise_limit, sockets_needed
 from s2l.replayer.options import ReplayOptions
 from s2l.replayer.pacer import Pacer
@@ -107,6 +108,7 @@ class LocalSenders:
         answer_us = round(self.answer_s * AHEAD * 1e6)
         sockets, left = sockets_needed(plan, options, answer_us), files_left(raise_limit())
         await self._adapter.ready(sockets if left is None else min(sockets, left))
+        settle()
 
     def sender(
         self,

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from s2l.replayer.clock import MonotonicClock
+from s2l.replayer.garbage import settle
 from s2l.replayer.open_files import check_open_files, files_left, raise_limit, sockets_at_once
 from s2l.replayer.options import ReplayOptions
 from s2l.replayer.pacer import Pacer
@@ -152,6 +153,7 @@ class ReplayWorker:
         sockets = sockets_at_once(starts_us, dues_us + task.answer_us, options)
         left = files_left(limit)
         await adapter.ready(sockets if left is None else min(sockets, left))
+        settle()
 
     async def _begin(
         self,
