@@ -100,7 +100,9 @@ async def _interrupted(trace: Trace, out: Path, after_s: float, *, twice: bool) 
                 child.send_signal(signal.SIGINT)
                 await asyncio.sleep(0.02)
         _, stderr = await asyncio.wait_for(child.communicate(), 20)
-    assert (child.returncode, stderr.decode()) == (0, "")
+    # A signal that comes once the run is written meets a program that catches nothing any more.
+    assert child.returncode in (0, -signal.SIGINT), stderr.decode()
+    assert stderr.decode() == ""
     return _accounted(out)
 
 
