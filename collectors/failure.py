@@ -113,7 +113,8 @@ class Failure(Exception):
     def copy(self) -> Self:
         """The same failure, to be raised once more: an exception keeps where it was raised."""
         return type(self)(
-            *(self.status, self.detail),
+            self.status,
+            self.detail,
             retry_after_s=self.retry_after_s,
             final=self.final,
             meta=dict(self.meta),

@@ -142,10 +142,10 @@ class Flight:
 
     def _sooner(self, time_us: int | None) -> int | None:
         """That time, or when the client gives up if that is before it."""
-        cancel_us = self._cancel_us
-        if time_us is None or cancel_us is None:
-            return cancel_us if time_us is None else time_us
-        return min(time_us, cancel_us)
+        return self._cancel_us if time_us is None else self._by(time_us)
+
+    def _by(self, time_us: int) -> int:
+        return time_us if self._cancel_us is None else min(time_us, self._cancel_us)
 
     def _watch_connecting(self, now_us: int) -> None:
         """A piece that waits since now has a timeout from now on."""
@@ -221,10 +221,10 @@ class Flight:
         again = error.error_type in RETRIED and not self.record.token_us
         if again and self._attempts <= limits.retries and not self.ended:
             self._note_attempt(error)
-            self._session = self._waiting_us = None
+            self._session = self._waiting_us = self.record.context_us = None
             wait_s = limits.backoff_s(self._attempts, error.retry_after_s)
             self._retry_us = self._now_us() + round(wait_s * 1e6)
-            self._tower.on_due(self, self._sooner(self._retry_us) or self._retry_us)
+            self._tower.on_due(self, self._by(self._retry_us))
             return
         self._end(error.error_type, str(error))
 
@@ -233,7 +233,6 @@ class Flight:
         if record.attempt_us is None or record.attempt_errors is None:
             record.attempt_us, record.attempt_errors = [record.start_us or 0], []
         record.attempt_errors.append(f"{error.error_type}: {error}")
-        record.context_us = None
 
     def _end(self, error_type: str | None, error: str | None) -> None:
         record = self.record

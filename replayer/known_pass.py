@@ -7,7 +7,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s2l.replayer.passes import Pass
-from s2l.replayer.record import UNSENT
 from s2l.replayer.run import PassWindow
 
 
@@ -16,7 +15,6 @@ class KnownPass:
 
     def __init__(self, todo: Pass) -> None:
         self.todo = todo
-        self.rows = 0
         self.ended: Counter[str | None] = Counter()
         """Requests by ``error_type``; None: succeeded."""
         self._known = np.zeros(len(todo), dtype=np.bool_)
@@ -26,7 +24,6 @@ class KnownPass:
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Note requests of this pass, with the columns of ``REQUEST_SCHEMA``."""
-        self.rows += rows.num_rows
         self.ended.update(rows["error_type"].to_pylist())
         starts_us = rows["start_intended_us"].to_numpy()
         if len(self.todo):
@@ -45,7 +42,7 @@ class KnownPass:
     @property
     def unsent(self) -> int:
         """Requests that were not sent as far as anybody knows."""
-        return int((~self._known).sum()) + self.ended[UNSENT]
+        return int((~self._known).sum())
 
     def left(self) -> list[int]:
         """The places of the requests that have no row."""

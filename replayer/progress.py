@@ -17,14 +17,13 @@ RECENT: Final = 5000
 @dataclass(frozen=True, slots=True)
 class Progress:
     """A moment of a run. ``planned`` is None where only a pass's end says how many requests it has.
-    ``due`` requests of the pass were to be started by now. Of ``ttft_s``,
-    (p50, p95) by pass, NaN where there is none yet."""
+    ``due`` requests of the pass were to be started by now. ``ttft_s`` are (p50, p95) by pass, NaN
+    where there is none yet."""
 
     stage: str
     pass_name: str
     elapsed_s: float
     planned: int | None
-    started: int
     in_flight: int
     succeeded: int
     failed: dict[str, int] = field(default_factory=dict)
@@ -61,7 +60,7 @@ def progress_of(
     """A moment of a run; any of its parts may not be there yet. ``open_ended``: its passes end
     after some time, and not after so many requests."""
     if ledger is None or current is None or pacer is None:
-        return Progress(stage, "", 0.0, 0, 0, 0, 0)
+        return Progress(stage, "", 0.0, 0, 0, 0)
     tally, starts_us = ledger.of(current.todo), current.todo.starts_us
     elapsed_us = max(0, pacer.now_us() - current.start_us)
     due = current.started if current.closed_loop else int(np.searchsorted(starts_us, elapsed_us))
@@ -71,7 +70,6 @@ def progress_of(
         pass_name=current.todo.name,
         elapsed_s=elapsed_us / 1e6,
         planned=None if open_ended else tally.planned,
-        started=current.started,
         in_flight=current.in_flight,
         succeeded=tally.succeeded,
         failed=dict(tally.failed),

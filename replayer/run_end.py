@@ -154,7 +154,7 @@ def _remarks(writer: RunWriter, watch: ServerWatch) -> Iterator[Finding]:
         yield Finding(check="disk", severity=INVALID, text=text)
     elif writer.journal_lost is not None:
         text = f"the run went on without its journal, which the disk refused: {writer.journal_lost}"
-        yield Finding(check="disk", severity=NOTE, text=text)
+        yield Finding(check="journal", severity=NOTE, text=text)
     for note in watch.monitor.notes if watch.monitor else ():
         yield Finding(check="server_metrics", severity=NOTE, text=note)
 

@@ -33,7 +33,8 @@ JOURNALED: Final[dict[str, pa.Schema]] = {
 }
 _HEAD: Final = struct.Struct("<II")
 SYNC_S: Final = 1.0
-"""A power loss takes no more than what was written in this time."""
+"""What is appended later than this after the last sync is synced with all before it: what a power
+loss takes."""
 
 
 class RunJournal:

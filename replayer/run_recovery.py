@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s2l.replayer.known_pass import KnownPass
-from s2l.replayer.record import UNSENT, RequestRecord
+from s2l.replayer.record import RequestRecord
 from s2l.replayer.rows import chunk_rows, request_rows
 from s2l.replayer.run import Counts, Finding, PassWindow, Run, RunError, RunInfo, Validity
 from s2l.replayer.run_journal import (
@@ -143,8 +143,8 @@ def _unsent(one: KnownPass, end_us: int) -> Iterator[RequestRecord]:
 def _ended(begun: RunInfo, known: Sequence[KnownPass], windows: list[PassWindow]) -> RunInfo:
     ended: Counter[str | None] = sum((one.ended for one in known), Counter())
     unsent = sum(one.unsent for one in known)
-    sent = ended.total() - ended[UNSENT]
-    failed = {kind: n for kind, n in ended.items() if kind is not None and kind != UNSENT}
+    sent = ended.total()
+    failed = {kind: n for kind, n in ended.items() if kind is not None}
     counts = Counts(
         planned=sent + unsent,
         sent=sent,

@@ -96,18 +96,18 @@ class RunWriter:
         self._journal: RunJournal | None = None
         self._reserved = False
         self._held = -1
+        self._tables: dict[str, TableWriter] = {}
         try:
             path.mkdir(parents=True, exist_ok=True)
             self._held = _reserve(path)
             self._reserved = True
-            self._tables = {
-                name: TableWriter(path / f"{name}.parquet", schema, self._make_room)
-                for name, schema in JOURNALED.items()
-            }
+            for name, schema in JOURNALED.items():
+                file = path / f"{name}.parquet"
+                self._tables[name] = TableWriter(file, schema, self._make_room)
             self._write_table("queries.parquet", QUERY_SCHEMA, [query_rows(queries)])
             self._journal = RunJournal(path, begun, planned)
         except OSError as error:
-            self._give_up_folder()
+            self._leave_nothing()
             raise self._not_written(error) from error
         self._thread = threading.Thread(target=self._work, name="s2l-run-writer", daemon=True)
         self._switch_s = sys.getswitchinterval()
@@ -250,6 +250,14 @@ class RunWriter:
         if self._reserved:
             self._reserved = False
             os.ftruncate(self._held, 0)
+
+    def _leave_nothing(self) -> None:
+        """Of a run that could not begin; where another writes its own, that stays."""
+        for table in self._tables.values():
+            table.discard()
+        if self._held >= 0:
+            (self.path / "queries.parquet").unlink(missing_ok=True)
+        self._give_up_folder()
 
     def _give_up_folder(self) -> None:
         """Let others write there; what the journal holds stays."""

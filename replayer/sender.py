@@ -84,8 +84,7 @@ class Senders(Protocol):
 
 
 class LocalSenders:
-    """Sends from the event loop of this process. ``answer_s`` is how long an answer takes, by which
-    connections are opened ahead."""
+    """Sends from the event loop of this process."""
 
     lead_us = LEAD_US
 
@@ -94,11 +93,9 @@ class LocalSenders:
         adapter: ServingAdapter,
         options: ReplayOptions,
         on_end: Callable[[RequestRecord], None] | None = None,
-        *,
-        answer_s: float = 0.0,
     ) -> None:
         self._adapter, self._options, self._on_end = adapter, options, on_end
-        self.answer_s = answer_s
+        self.answer_s = 0.0
         self._requests: Sequence[PreparedRequest] = ()
 
     async def prepare(self, plan: Plan, delivery: str, answer_at: str | None) -> None:

@@ -21,6 +21,7 @@ def new_folder(parent: Path, kind: str) -> Path:
         OSError: it cannot be made.
     """
     stem = f"{kind}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    was_there = parent.is_dir()
     parent.mkdir(parents=True, exist_ok=True)
     for n in count():
         path = parent / (stem if n == 0 else f"{stem}-{n}")
@@ -29,7 +30,7 @@ def new_folder(parent: Path, kind: str) -> Path:
             break
     context = click.get_current_context(silent=True)
     if context is not None:
-        context.call_on_close(partial(_remove_empty, path, parent))
+        context.call_on_close(partial(_remove_empty, *((path,) if was_there else (path, parent))))
     return path
 
 

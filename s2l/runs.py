@@ -8,8 +8,9 @@ import click
 from s2l.folders import RUNS
 from s2l.progress import say
 
-_ENDS: Final = ("run.json", "journal/requests.rows")
-"""What is written last in a run that came to its end, and in one that was killed."""
+_ENDS: Final = {"run.json": "run.json", "journal/begun.json": "journal/requests.rows"}
+"""What makes a folder a run that came to its end, or one that was killed, and what is written last
+in it."""
 
 
 class _RunFolder(click.Path):
@@ -30,10 +31,15 @@ def newest_run() -> Path:
     """
     from s2l.replayer.run_recovery import StillWritten
 
-    ends = [file for end in _ENDS for file in RUNS.glob(f"*/{end}") if file.is_file()]
-    for file in sorted(ends, key=lambda file: file.stat().st_mtime, reverse=True):
+    found = {
+        path: (path / last).stat().st_mtime
+        for path in RUNS.glob("*/")
+        for mark, last in _ENDS.items()
+        if (path / mark).is_file() and (path / last).is_file()
+    }
+    for path in sorted(found, key=found.__getitem__, reverse=True):
         try:
-            return _recovered(RUNS / file.relative_to(RUNS).parts[0])
+            return _recovered(path)
         except StillWritten:
             continue
     raise click.UsageError(f"no run in {RUNS}/; make one with: s2l replay")

@@ -24,6 +24,7 @@ TIMED = (
     "replayer",
     "collectors/test_clock_truth.py",
     "collectors/test_crawl.py",
+    "collectors/test_demo_site.py",
     "collectors/test_latency.py",
     "collectors/test_politeness.py",
     "s2l/test_collecting_on_ray.py",

@@ -27,9 +27,18 @@ def final_context(arrivals: Iterable[Arrival]) -> tuple[str, ...]:
 
 
 def common_prefix(one: Sequence[object], other: Sequence[object]) -> int:
-    """How many elements both begin with: documents of two contexts, or tokens of two prompts."""
-    shorter = min(len(one), len(other))
-    if one[:shorter] == other[:shorter]:  # the usual case, at the speed of a comparison
-        return shorter
-    pairs = zip(one, other, strict=False)
-    return next((n for n, (a, b) in enumerate(pairs) if a != b), shorter)
+    """How many elements both begin with: documents of two contexts, tokens or bytes of two prompts.
+
+    By bisection, as it is asked for between measurements: slices compare ten times as fast as
+    elements one by one.
+    """
+    low, high = 0, min(len(one), len(other))
+    if one[:high] == other[:high]:  # the usual case
+        return high
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -34,8 +34,8 @@ def is_hub_name(text: str) -> bool:
 def find_hub_model(text: str) -> HubModel:
     """What OWNER/NAME, or OWNER/NAME@REVISION (a branch, a tag, a commit), stands for now.
 
-    The Hub is asked once, without retries. Where it cannot be reached, the commit that the name
-    stood for at the last download is taken.
+    The Hub is asked without retries. Where it cannot be reached, the commit that the name stood for
+    at the last download is taken.
 
     Raises:
         HubMissing: the Hub's library is not installed.
@@ -59,22 +59,32 @@ def find_hub_model(text: str) -> HubModel:
         return _cached(hub, name, revision, "HF_HUB_OFFLINE is set")
     except out_of_reach as error:
         return _cached(hub, name, revision, f"{place} cannot be asked ({_words(error)})")
-    _note(hub, name, revision)
+    _note(hub, name, revision, str(found.sha))
     return HubModel(name, str(found.sha))
 
 
-def _note(hub: Any, name: str, revision: str) -> None:
+def _note(hub: Any, name: str, revision: str, commit: str) -> None:
     """Let the cache know what the name stands for, for when there is no network."""
+    with suppress(hub.errors.RevisionResolutionError):
+        if _known(hub, name, revision) == commit:
+            return
     with suppress(hub.errors.RevisionResolutionError, *hub_failures()):
         hub.resolve_revision(name, revision=revision or None)
 
 
+def _known(hub: Any, name: str, revision: str) -> str:
+    found = hub.resolve_revision(name, revision=revision or None, local_files_only=True)
+    return str(found.resolved)
+
+
 def _cached(hub: Any, name: str, revision: str, why: str) -> HubModel:
     try:
-        found = hub.resolve_revision(name, revision=revision or None, local_files_only=True)
-    except hub.errors.RevisionResolutionError:
+        commit = _known(hub, name, revision)
+        if commit == revision:  # a commit stands for itself, downloaded or not
+            hub.snapshot_download(name, revision=commit, local_files_only=True)
+    except (hub.errors.RevisionResolutionError, hub.errors.LocalEntryNotFoundError):
         raise NoSuchModel(f"{why}, and nothing of it was downloaded before") from None
-    return HubModel(name, found.resolved, cached_only=True)
+    return HubModel(name, commit, cached_only=True)
 
 
 def _words(error: Exception) -> str:

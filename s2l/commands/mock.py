@@ -15,7 +15,7 @@ from click.core import ParameterSource
 from s2l.exits import FAILED
 from s2l.parameters import POSITIVE
 from s2l.progress import say
-from s2l.serving_adapter.event_loop import new_event_loop
+from s2l.serving_adapter.event_loop import run
 from s2l.serving_adapter.mock.backend import HttpOptions
 from s2l.serving_adapter.mock.engine import MockEngine
 from s2l.serving_adapter.mock.faults import FaultPlan
@@ -227,8 +227,7 @@ async def _serve(server: MockServer, as_json: bool) -> int:
 
 def _run(server: Coroutine[Any, Any, int]) -> int:
     try:
-        with asyncio.Runner(loop_factory=new_event_loop) as runner:
-            return runner.run(server)
+        return run(server)
     except KeyboardInterrupt:
         say("stopped")
         return 0

@@ -82,8 +82,9 @@ def replay(
     opened = opened_trace(trace)
     if dry_run:
         return _dry_run(opened, options, target, as_json=as_json)
-    path = new_folder(RUNS, "replay")
-    if out is not None:
+    if out is None:
+        path = new_folder(RUNS, "replay")
+    else:
         path = unused(out, "run.json", advice="name another folder")
         advice = f"recover that run with: s2l report {out}; or name another folder"
         path = unused(out, "journal/begun.json", advice=advice)

@@ -95,8 +95,10 @@ def sweep(
         given = {**given, **_options_of(context, found)}
         trace, folder = found.trace, resume
     else:
-        folder, found = new_folder(RUNS, "sweep"), None
-        if out is not None:
+        found = None
+        if out is None:
+            folder = new_folder(RUNS, "sweep")
+        else:
             folder = unused(out, SWEEP, advice=f"go on with --resume {out}, or name another folder")
     target = target_of(given)
     plan = sweep_plan_of(given, target)

@@ -1,5 +1,6 @@
 """Looks models up on the Hugging Face Hub."""
 
+from s2l.workloads.errors import one_line
 from s2l.workloads.hub_library import hub_failures, hub_library
 from s2l.workloads.hub_model import NoSuchModel, find_hub_model
 from s2l.workloads.sharing.errors import BadAddress, HubMissing
@@ -16,8 +17,8 @@ def why_not_to_be_had(name: str) -> str | None:
         hub.hf_hub_download(
             name, "config.json", revision=found.commit, local_files_only=found.cached_only
         )
-    except hub.errors.EntryNotFoundError:
+    except hub.errors.RemoteEntryNotFoundError:
         return "it has no config.json"
     except failures as error:
-        return " ".join(str(error).split())[:120]
+        return one_line(error)[:200]
     return None

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from s2l.serving_adapter.base import ContextChunk
+from s2l.workloads.context import common_prefix
 
 Pieces = tuple[bytes, ...]
 """Texts as they stand inside a JSON string; joined, they are the text."""
@@ -47,23 +48,10 @@ class ContextStates:
         total = 0
         for a, b in zip(self.states[one], self.states[other], strict=False):
             if a != b:
-                return total + _common(a, b)
+                return total + common_prefix(a, b)
             total += len(a)
         return total
 
     def is_prefix(self, one: int, other: int) -> bool:
         """Whether one state is how another begins."""
         return self.sizes[one] <= self.sizes[other] and self.shared(one, other) == self.sizes[one]
-
-
-def _common(a: bytes, b: bytes) -> int:
-    """Bytes of the longest common beginning, by bisection: it is asked for between measurements,
-    and comparing byte by byte would take a hundred times as long."""
-    low, high = 0, min(len(a), len(b))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if a[low:middle] == b[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low

@@ -1,5 +1,6 @@
 """Servers on loopback that speak the documented JSON of search services, and keep what came."""
 
+import asyncio
 import gzip
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -131,13 +132,15 @@ FETCHED: web.AppKey[list[str]] = web.AppKey("fetched")
 """The paths that were asked for, in order."""
 
 
-def pages(files: dict[str, Any]) -> web.Application:
-    """A site of files: HTML as text, other types as (type, bytes); ``.gz`` makes it gzip."""
+def pages(files: dict[str, Any], wait_s: float = 0.0) -> web.Application:
+    """A site of files: HTML as text, other types as (type, bytes); ``.gz`` makes it gzip. Each
+    comes after ``wait_s``."""
     app = web.Application()
     app[FETCHED] = []
 
     async def serve(request: web.Request) -> web.Response:
         app[FETCHED].append(request.path)
+        await asyncio.sleep(wait_s)
         found = files.get(request.path)
         if found is None:
             raise web.HTTPNotFound

@@ -49,12 +49,12 @@ async def test_who_waits_already_is_told_that_it_takes_too_long(
         *["retry_later"] * (6 - sum(isinstance(one, Fetched) for one in found)),
     ]
     # Those under way when the answer came are let through, and no more.
-    assert len(site.requests) <= 2 + (delay_s == 0.0)
+    assert len(site.requests) <= 3
 
 
 async def test_a_longer_hold_reaches_those_who_sleep_for_a_shorter_one() -> None:
     throttle = Throttle(concurrency=1, per_site=1, delay_s=0.0)
-    throttle.hold("a:80", 0.05)
+    throttle.hold("a:80", 0.5)
 
     async def visit() -> None:
         async with throttle.turn("a:80", longest_s=1.0):
@@ -64,7 +64,7 @@ async def test_a_longer_hold_reaches_those_who_sleep_for_a_shorter_one() -> None
     await asyncio.sleep(0)
     throttle.hold("a:80", 3600.0)
     async with asyncio.timeout(5):
-        with pytest.raises(Failure, match="retry_later: the site says in 3600 s"):
+        with pytest.raises(Failure, match=r"retry_later: the site says in 3[56]\d\d s"):
             await waiting
     assert throttle.waiting() == {}
 

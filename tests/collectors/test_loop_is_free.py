@@ -47,7 +47,7 @@ async def test_while_a_sitemap_is_read_and_ranked() -> None:
         for _ in ("read and ranked", "ranked"):
             share, hits = await _share_of_loop(search.search(_QUESTION, 7))
             assert len(hits) == 7
-    assert share < 0.2
+            assert share < 0.2
 
 
 async def test_while_links_are_followed() -> None:

@@ -246,7 +246,7 @@ async def test_no_timeout_for_requests_that_are_in_time() -> None:
     assert {record.error_type for record in records} == {None}
 
 
-@pytest.mark.parametrize("kind", ["refused", "server_error"])
+@pytest.mark.parametrize("kind", ["refused", "rate_limited", "server_error"])
 async def test_a_failed_request_is_tried_again_only_where_that_was_asked_for(kind: str) -> None:
     def server() -> Server:
         seen: dict[str, int] = {}
@@ -268,6 +268,45 @@ async def test_a_failed_request_is_tried_again_only_where_that_was_asked_for(kin
     assert record.sent_us == [1000 + 2 * SECOND_US] * 2
     (given_up,), _ = await _replay([0], server(), limits=Limits(retries=1))
     assert (given_up.error_type, given_up.attempt_errors) == (kind, [f"{kind}: busy"])
+
+
+async def test_what_another_attempt_cannot_mend_is_not_tried_again() -> None:
+    class BreaksOff(Server):
+        def start(self, listener: Listener, *, salt: str) -> "Conversation":
+            conversation = super().start(listener, salt=salt)
+
+            def break_off() -> None:
+                listener.on_text("He", 1)
+                conversation.close()
+                listener.on_failed(ServingError("disconnected", "gone"))
+
+            self.pacer.call_at_us(self.pacer.now_us() + DUE_US + 10_000, break_off)
+            return conversation
+
+    limits = Limits(retries=3)
+    refusing = Server(Pacer(VirtualClock()), fails=lambda _: ServingError("rejected", "no"))
+    for server, kind in (
+        (refusing, "rejected"),
+        (BreaksOff(Pacer(VirtualClock())), "disconnected"),
+    ):
+        (record,), _ = await _replay([0], server, limits=limits)
+        assert (record.error_type, record.attempt_us, len(server.salts)) == (kind, None, 1)
+
+
+async def test_a_resent_warm_up_leaves_the_time_of_the_question() -> None:
+    """Its connection was closed after the question had gone out on another."""
+
+    class Resender(Server):
+        def start(self, listener: Listener, *, salt: str) -> "Conversation":
+            lost = ServingError("disconnected", "closed")
+            at_us = self.pacer.now_us() + DUE_US + 10_000
+            self.pacer.call_at_us(at_us, lambda: listener.on_resent(lost))
+            return super().start(listener, salt=salt)
+
+    (record,), _ = await _replay([0], Resender(Pacer(VirtualClock())))
+    assert (record.error_type, record.resends) == (None, 1)
+    assert record.context_us == 1000 + DUE_US
+    assert record.attempt_us == [1000, 1000 + DUE_US + 10_000]
 
 
 class Refuser(Server):

@@ -1,6 +1,7 @@
 """What is read back of the journal of a killed run, wherever it is torn."""
 
 import shutil
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -73,8 +74,11 @@ def _journaled(run: Path, records: int, *, open_ended: bool = False) -> Path:
     for first in range(0, records, BATCH_ROWS):
         some = [_ended(n) for n in range(first, min(records, first + BATCH_ROWS))]
         writer.put(some, [sample])
+    until_s = time.monotonic() + 20
     while sum(batch.num_rows for batch in read_batches(run, "client")) * BATCH_ROWS < records:
-        pass
+        assert writer.journal_lost is None
+        assert time.monotonic() < until_s
+        time.sleep(0.005)
     return Path(shutil.copytree(run, run.with_name("killed")))
 
 

@@ -287,3 +287,18 @@ def test_a_folder_has_one_writer(tmp_path: Path) -> None:
     first.put([_record(0)], [])
     first.finish([])
     assert len(_table(tmp_path / "run", "requests.parquet")) == 1
+
+
+def test_a_run_that_cannot_begin_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+
+    def refuse(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("s2l.replayer.run_writer.RunJournal", refuse)
+    with pytest.raises(RunNotWritten, match="No space left on device"):
+        _writer(tmp_path / "run")
+    assert list((tmp_path / "run").iterdir()) == []
+    assert len(os.listdir("/proc/self/fd")) == before

@@ -37,7 +37,9 @@ async def ready_for(trace: Trace, answer_s: float, **options: Any) -> int:
     adapter = cast(ServingAdapter, asked)
     chosen = ReplayOptions(10.0, arrivals="constant", n_queries=200, **options)
     plan = await plan_queries(trace, adapter, chosen, ServerInfo("mock", "1", "mock"))
-    await LocalSenders(adapter, chosen, answer_s=answer_s).prepare(plan, "wait", None)
+    senders = LocalSenders(adapter, chosen)
+    senders.answer_s = answer_s
+    await senders.prepare(plan, "wait", None)
     (found,) = asked.ready_for
     return found
 

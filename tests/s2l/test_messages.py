@@ -191,3 +191,27 @@ def test_a_closed_loop_of_some_seconds_has_no_number_to_reach() -> None:
         left_s=None,
     )
     assert line(at) == "wait: 12 · 6.00 requests/s · 3 in flight"
+
+
+def test_a_named_folder_is_the_only_one_that_is_made(here: Any, tmp_path: Path) -> None:
+    (tmp_path / "runs").write_text("a file")
+    target = ("--target", "http://127.0.0.1:9", "--qps", "1", "--no-calibrate", "--out", "x")
+    result = here("replay", "shipped:demo-crawl", *target)
+    assert "127.0.0.1:9" in result.message
+    result = here("sweep", "shipped:demo-crawl", *target)
+    assert "127.0.0.1:9" in result.message
+
+
+def test_an_empty_folder_of_the_user_stays(here: Any, tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    assert here("replay", "shipped:demo-crawl", "--target", "http://127.0.0.1:9", "--qps", "1").code
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_a_run_that_never_began_is_not_the_newest(here: Any, a_run: Path, tmp_path: Path) -> None:
+    shutil.copytree(a_run, tmp_path / "runs" / "whole")
+    (tmp_path / "runs" / "never" / "journal").mkdir(parents=True)
+    (tmp_path / "runs" / "never" / "journal" / "requests.rows").write_bytes(b"")
+    result = here("report")
+    assert result.code == 0
+    assert "whole" in result.err

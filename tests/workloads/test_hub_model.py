@@ -60,6 +60,8 @@ def test_a_hub_out_of_reach(
     message = f"{unused_tcp_port} cannot be asked .*, and nothing of it was downloaded before"
     with pytest.raises(NoSuchModel, match=message):
         find_hub_model(f"{NAME}@v1")
+    with pytest.raises(NoSuchModel, match=message):
+        find_hub_model(f"{NAME}@{main}")
 
 
 def test_offline_mode(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -150,8 +150,10 @@ def test_models_that_score_no_pairs(reranker: Path, tmp_path: Path) -> None:
         CrossEncoderScorer.open(str(two))
 
 
-def test_a_name_is_pinned(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_is_pinned(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with running_hub() as hub:
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+        monkeypatch.setattr("huggingface_hub.hf_api.api.endpoint", hub.url)
         monkeypatch.setenv("HF_ENDPOINT", hub.url)
         commit = hub.commit(EMBEDDER, "main", {})
         assert find_model(EMBEDDER) == ModelSource(EMBEDDER, EMBEDDER, commit, here=False)
