@@ -10,6 +10,7 @@ from s2l.collectors.base import Collector
 from s2l.collectors.record import Clock, Record, Recorder
 from s2l.collectors.record_log import RecordLog, TraceSink
 from s2l.workloads.arrival import OK, Arrival, ArrivalKind
+from s2l.workloads.at_once import first_of
 from s2l.workloads.query import Query
 
 
@@ -114,13 +115,7 @@ async def collect(
             for _ in range(min(concurrency, len(queries))):
                 group.create_task(capture.work())
     except ExceptionGroup as errors:
-        raise _first(errors) from errors
+        raise first_of(errors) from errors
     finally:
         log.close()
     return capture.progress()
-
-
-def _first(errors: ExceptionGroup[Exception]) -> Exception:
-    """The error that cancelled the other tasks, out of groups in groups."""
-    first = errors.exceptions[0]
-    return _first(first) if isinstance(first, ExceptionGroup) else first

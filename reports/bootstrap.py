@@ -7,8 +7,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from s2l.reports.metrics import Floats
-from s2l.reports.query_bootstrap import Codes, drawn_percentiles, numbered
+from s2l.reports.metrics import Codes, Floats
+from s2l.reports.query_bootstrap import drawn_percentiles, numbered
 
 RESAMPLES: Final = 10_000
 PAIRED_RESAMPLES: Final = 2_000

@@ -13,7 +13,6 @@ from s2l.reports.answers import AnswerQuality
 from s2l.reports.attainment import PER_REQUEST, UNSENT, Attainment
 from s2l.reports.bootstrap import Interval, quantile_interval
 from s2l.reports.percentiles import LEVELS, Distribution, samples_needed
-from s2l.reports.query_bootstrap import Codes
 from s2l.reports.request_scan import NO_EVENTS, TokenEvents
 from s2l.reports.run_data import RunData
 from s2l.reports.slo import Slo
@@ -89,7 +88,7 @@ class Latencies:
         )
 
 
-def intervals_of(values: metrics.Floats, codes: Codes, seed: int) -> dict[str, Interval]:
+def intervals_of(values: metrics.Floats, codes: metrics.Codes, seed: int) -> dict[str, Interval]:
     """The interval of every percentile that is shown and that the values, of the queries in
     ``codes``, carry one for."""
     order = np.argsort(values, kind="stable")[: np.count_nonzero(~np.isnan(values))]

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from s2l.reports.bootstrap import Interval, median_interval, paired_ratio_interval
-from s2l.reports.metrics import Floats, codes, ratio, ttft_s
+from s2l.reports.metrics import Codes, Floats, codes, ratio, ttft_s
 from s2l.reports.pairs import Pairs
 from s2l.reports.percentiles import LEVELS, Distribution
-from s2l.reports.query_bootstrap import Codes
 
 
 @dataclass(frozen=True, slots=True)

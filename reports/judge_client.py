@@ -12,6 +12,7 @@ import aiohttp
 from s2l.reports.judge import INSTRUCTIONS, Case, Reply, body_of, content_key, score_of
 from s2l.reports.judge_cache import JudgeCache
 from s2l.reports.scores import Score, ScoreSource
+from s2l.workloads.at_once import each
 
 _AGAIN: Final = frozenset({408, 409, 429, 500, 502, 503, 504})
 _WAIT_LIMIT_S: Final = 60.0
@@ -64,7 +65,7 @@ class Graded:
     source: ScoreSource
 
 
-_Graded = tuple[Score, int | None, int | None]
+_Answered = tuple[Score, int | None, int | None]
 """A case's score, and the tokens of the prompt and of the reply that it cost."""
 
 
@@ -83,35 +84,19 @@ async def grade(
         OSError: the cache cannot be written.
     """
     judge = _Judge(options, cache, on_graded)
-    graded: list[_Graded | None] = [None] * len(cases)
-    left = iter(enumerate(cases))
-
-    async def work(session: aiohttp.ClientSession) -> None:
-        for at, case in left:  # of all workers together: each takes the next one
-            reply = await judge.reply(session, case)
-            graded[at] = score_of(case, reply), reply.prompt_tokens, reply.completion_tokens
-
     timeout = aiohttp.ClientTimeout(total=options.timeout_s)
     headers = {"Authorization": f"Bearer {options.api_key}"} if options.api_key else {}
     async with aiohttp.ClientSession(timeout=timeout, headers=headers) as session:
-        try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(min(options.concurrency, len(cases))):
-                    group.create_task(work(session))
-        except* (JudgeFailed, OSError) as failures:
-            raise _first(failures) from None
-    done = [one for one in graded if one is not None]
+
+        async def answered(case: Case) -> _Answered:
+            reply = await judge.reply(session, case)
+            return score_of(case, reply), reply.prompt_tokens, reply.completion_tokens
+
+        done = await each(answered, cases, min(options.concurrency, len(cases)))
     return Graded([score for score, _, _ in done], _source(options, done, judge.kept))
 
 
-def _first(failures: BaseExceptionGroup[Any]) -> BaseException:
-    found: BaseException = failures
-    while isinstance(found, BaseExceptionGroup):
-        found = found.exceptions[0]
-    return found
-
-
-def _source(options: JudgeOptions, done: Sequence[_Graded], kept: int) -> ScoreSource:
+def _source(options: JudgeOptions, done: Sequence[_Answered], kept: int) -> ScoreSource:
     parts = urlsplit(options.url)
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname or ""
     place = f"{host}:{parts.port}" if parts.port else host

@@ -12,6 +12,8 @@ import pyarrow.compute as pc
 
 Floats = npt.NDArray[np.float64]
 Booleans = npt.NDArray[np.bool_]
+Codes = npt.NDArray[np.int64]
+"""The same number for the same key, as ``codes`` gives them."""
 
 US_PER_S = 1e6
 

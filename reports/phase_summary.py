@@ -11,8 +11,9 @@ from s2l.reports import metrics
 from s2l.reports.attainment import attainment
 from s2l.reports.delivery import Outcomes
 from s2l.reports.gain import StreamingGain
-from s2l.reports.metrics import Booleans, Floats, ratio
+from s2l.reports.metrics import Booleans, ratio
 from s2l.reports.pairs import Pairs
+from s2l.reports.passes import of_delivery, since_s
 from s2l.reports.percentiles import Distribution
 from s2l.reports.phases import Phase, phases_of
 from s2l.reports.run_data import RunData
@@ -69,7 +70,7 @@ def phase_summaries(
 def _delivery(
     name: str, phase: Phase, mine: pa.Table, requests: pa.Table, slos: Sequence[Slo]
 ) -> PhaseDelivery:
-    of_phase, of_pass = (t.filter(pc.equal(t["delivery"], name)) for t in (mine, requests))
+    of_phase, of_pass = (of_delivery(table, name) for table in (mine, requests))
     lasts_s = None
     if phase.start_s is not None and phase.end_s is not None:
         lasts_s = phase.end_s - phase.start_s
@@ -85,13 +86,11 @@ def _delivery(
 
 def _ended_in(phase: Phase, requests: pa.Table) -> Booleans:
     """Which requests of one delivery succeeded while the phase lasted."""
-    if not requests.num_rows:
-        return np.zeros(0, dtype=np.bool_)
-    start = metrics.column(requests, "start_intended_us").min()
-    ends: Floats = (metrics.column(requests, "end_us") - start) / metrics.US_PER_S
-    fine = np.asarray(pc.is_null(requests["error_type"]).to_numpy(), dtype=np.bool_)
     begins_s, ends_s = phase.start_s, phase.end_s
-    if begins_s is None or ends_s is None:
+    if begins_s is None or ends_s is None or not requests.num_rows:
         return np.zeros(requests.num_rows, dtype=np.bool_)
+    start_us = int(metrics.column(requests, "start_intended_us").min())
+    ends = since_s(requests, "end_us", start_us)
+    fine = np.asarray(pc.is_null(requests["error_type"]).to_numpy(), dtype=np.bool_)
     found: Booleans = fine & (ends >= begins_s) & (ends < ends_s)
     return found

@@ -5,21 +5,17 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from s2l.replayer.run import RunInfo
 from s2l.reports import metrics
-from s2l.reports.metrics import Floats
+from s2l.reports.metrics import Codes, Floats
 from s2l.workloads.arrivals.rate_profile import Segment, parse_profile
 
 RAMP_PARTS: Final = 5
 """A ramp is looked at in so many parts of the same length."""
 _PROFILES: Final = ("ramp", "step")
-
-Codes = npt.NDArray[np.int64]
-"""The phase of each request."""
 
 
 @dataclass(frozen=True, slots=True)

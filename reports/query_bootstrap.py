@@ -10,10 +10,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from s2l.reports.metrics import Floats
-
-Codes = npt.NDArray[np.int64]
-"""The query of each value, as 0, 1, 2..."""
+from s2l.reports.metrics import Codes, Floats
 
 RESAMPLES: Final = 2_000
 DIRECT_LIMIT: Final = 1_000

@@ -4,14 +4,11 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s2l.reports.metrics import codes
+from s2l.reports.metrics import Codes, codes
 from s2l.reports.moments import AT_THE_END
-
-Numbers = npt.NDArray[np.int64]
 
 TURN: Final = "turn"
 """0, 1, 2... among requests whose other keys are equal, in the order of their starts."""
@@ -38,7 +35,7 @@ def keyed(requests: pa.Table, keys: Sequence[str], numbers: pa.Array, name: str)
     return rows.append_column(TURN, pa.array(_turns([codes(rows, key) for key in keys], starts)))
 
 
-def _turns(keys: Sequence[Numbers], starts: Numbers) -> Numbers:
+def _turns(keys: Sequence[Codes], starts: Codes) -> Codes:
     """By the codes of each key; in the order of the rows where starts are the same."""
     order = np.lexsort((starts, *keys))
     position = np.arange(order.size, dtype=np.int64)

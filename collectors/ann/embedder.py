@@ -9,6 +9,7 @@ import numpy as np
 from s2l.collectors.ann.errors import AnnError, missing
 from s2l.collectors.ann.model_source import PACKAGED, find_model
 from s2l.collectors.ann.vectors import Matrix
+from s2l.workloads.errors import one_line
 
 
 class Embedder(Protocol):
@@ -66,7 +67,7 @@ class SentenceEmbedder:
         try:
             loaded = source.loaded(library.SentenceTransformer, device)
         except Exception as error:  # the package raises nothing narrower
-            text = " ".join(str(error).split())[:200]
+            text = one_line(error)[:200]
             raise AnnError(f"{model}: cannot be loaded as an embedding model: {text}") from None
         return cls(f"{source.name}@{_digest(loaded)}", loaded, batch_size)
 

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from s2l.collectors.ann.errors import AnnError, missing
+from s2l.workloads.errors import one_line
 
 
 def faiss_library() -> Any:
@@ -22,7 +23,7 @@ def faiss_library() -> Any:
     try:
         import faiss
     except (ImportError, OSError) as error:  # the GPU's version looks for CUDA's libraries
-        text = " ".join(str(error).split())[:200]
+        text = one_line(error)[:200]
         raise AnnError(f"faiss is installed and cannot be imported: {text}") from None
     return faiss
 

@@ -5,6 +5,7 @@ from typing import Any, Final
 from s2l.collectors.ann.errors import AnnError
 from s2l.collectors.ann.faiss_library import faiss_library
 from s2l.collectors.ann.index_settings import IndexSettings, SearchSettings
+from s2l.workloads.errors import one_line
 
 GPU_KINDS: Final = ("ivf-flat", "ivf-pq")
 MOST: Final = 2048
@@ -56,5 +57,5 @@ def on_gpu(index: Any) -> Any:
     try:
         return faiss.index_cpu_to_gpu(faiss.StandardGpuResources(), 0, index, options)
     except RuntimeError as error:
-        text = " ".join(str(error).split())[:200]
+        text = one_line(error)[:200]
         raise AnnError(f"the index cannot be put on the GPU: {text}") from None

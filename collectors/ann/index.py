@@ -18,6 +18,7 @@ from s2l.collectors.ann.indexes.registry import index_kind
 from s2l.collectors.ann.stage import Stage
 from s2l.collectors.ann.vectors import Matrix
 from s2l.workloads.document import Document
+from s2l.workloads.errors import one_line
 
 INDEX_FORMAT: Final = "s2l-ann-index/1"
 CARD: Final = "index.json"
@@ -175,5 +176,5 @@ def _read(file: Path) -> Any:
         with prints_on_stderr():
             return faiss.read_index(str(file), faiss.IO_FLAG_ONDISK_SAME_DIR)
     except RuntimeError as error:
-        text = " ".join(str(error).split())[:200]
+        text = one_line(error)[:200]
         raise AnnError(f"{file}: not a faiss index: {text}; {_AGAIN}") from None

@@ -11,6 +11,7 @@ from s2l.collectors.ann.model_source import find_model
 from s2l.collectors.ann.pool import Pool, Scores
 from s2l.collectors.ann.stage import Question
 from s2l.workloads.document import Document
+from s2l.workloads.errors import one_line
 
 _HEAD: Final = "ForSequenceClassification"
 """What transformers calls a model with the part that scores."""
@@ -45,7 +46,7 @@ class CrossEncoderScorer:
         try:
             loaded = source.loaded(library.CrossEncoder, device)
         except Exception as error:  # the package raises nothing narrower
-            text = " ".join(str(error).split())[:200]
+            text = one_line(error)[:200]
             raise AnnError(f"{model}: cannot be loaded as a cross-encoder: {text}") from None
         _check_head(loaded.transformers_model, model)
         found = cls(source.name, loaded)

@@ -9,14 +9,13 @@ import numpy as np
 from s2l.reports.bootstrap import carries_interval
 from s2l.reports.comparison.change import Change
 from s2l.reports.comparison.resampling import (
-    Codes,
     MeanDifference,
     PercentileChanges,
     RateChange,
     Statistic,
     intervals,
 )
-from s2l.reports.metrics import Floats
+from s2l.reports.metrics import Codes, Floats
 from s2l.reports.percentiles import LEVELS, percentile
 
 FEWEST_QUERIES: Final = 6

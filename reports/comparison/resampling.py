@@ -4,16 +4,12 @@ from collections.abc import Iterator, Sequence
 from typing import Final, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from s2l.reports.bootstrap import Interval
-from s2l.reports.metrics import Floats
+from s2l.reports.metrics import Codes, Floats
 
 Weights = Floats
 """How often each pair was drawn: whole numbers, as floats so that products of them are quick."""
-
-Codes = npt.NDArray[np.int64]
-"""The query of each pair, as 0, 1, 2..."""
 
 RESAMPLES: Final = 2_000
 _DRAWS: Final = 100_000_000

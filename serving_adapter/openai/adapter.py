@@ -11,11 +11,12 @@ import aiohttp
 from s2l.serving_adapter.base import Capabilities, Prompt, ServerInfo, ServingError
 from s2l.serving_adapter.openai.connection_pool import ConnectionPool
 from s2l.serving_adapter.openai.context_states import ContextStates, escaped
-from s2l.serving_adapter.openai.http_json import HttpJson, each
+from s2l.serving_adapter.openai.http_json import AT_ONCE, HttpJson
 from s2l.serving_adapter.openai.prepared_completion import PreparedCompletion
 from s2l.serving_adapter.openai.request_template import Api, RequestTemplate, Salting
 from s2l.serving_adapter.openai.server_kind import ServerKind, find_kind
 from s2l.serving_adapter.openai.tokenizer import TOKENIZERS, LocalTokenizer, Tokenizer
+from s2l.workloads.at_once import each
 
 APIS: Final = ("auto", "chat", "completions")
 CONNECTIONS: Final = ("reuse", "new")
@@ -120,11 +121,11 @@ class OpenAiAdapter:
         async def cut(item: tuple[str, int]) -> str:
             return await tokenizer.cut(*item)
 
-        return await each(cut, zip(texts, budgets, strict=True))
+        return await each(cut, zip(texts, budgets, strict=True), AT_ONCE)
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text, by the server's tokenizer or the one on disk."""
-        return await each(self._counted_by().count, texts)
+        return await each(self._counted_by().count, texts, AT_ONCE)
 
     async def ready(self, requests: int) -> None:
         """Open connections ahead; none where each request is to have a new one."""

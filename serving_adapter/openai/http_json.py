@@ -1,8 +1,6 @@
 """Small JSON requests to a server, outside of what is measured."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any
 
 import aiohttp
 import msgspec
@@ -11,9 +9,6 @@ from s2l.serving_adapter.base import ServingError
 from s2l.serving_adapter.openai.server_error import http_error
 
 AT_ONCE = 16
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 
 class HttpJson:
@@ -59,23 +54,3 @@ class HttpJson:
             return msgspec.json.decode(data)
         except msgspec.DecodeError:
             raise ServingError("protocol", f"{url}: the answer is not JSON") from None
-
-
-async def each(
-    function: Callable[[Item], Awaitable[Result]], items: Iterable[Item]
-) -> list[Result]:
-    """The function of all items, a few at once, in order."""
-    waiting = enumerate(items)
-    found: dict[int, Result] = {}
-
-    async def work() -> None:
-        for number, item in waiting:
-            found[number] = await function(item)
-
-    try:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(AT_ONCE):
-                group.create_task(work())
-    except ExceptionGroup as failures:
-        raise failures.exceptions[0] from None
-    return [found[number] for number in range(len(found))]

@@ -17,10 +17,12 @@ from s2l.serving_adapter.realtime.web_socket import (
     Endpoint,
     SocketListener,
 )
+from s2l.workloads.at_once import each
 
 ROUTE: Final = "/v1/realtime"
 CONNECT_TIMEOUT_S: Final = 10.0
 MAX_FRAME_BYTES: Final = MAX_MESSAGE_BYTES
+_AT_ONCE: Final = 16
 _HINT: Final = "name a server that speaks the Realtime API, such as vLLM with VLLM_PLUGINS=s2l"
 
 
@@ -77,18 +79,19 @@ class RealtimeAdapter:
     async def truncate(self, texts: Sequence[str], budgets: Sequence[int]) -> list[str]:
         """Cut texts by vLLM's ``/tokenize`` and ``/detokenize``."""
 
-        async def cut(text: str, budget: int) -> str:
+        async def cut(item: tuple[str, int]) -> str:
+            text, budget = item
             tokens = await self._tokenize(text)
             if len(tokens) <= budget:
                 return text
             answer = await self._post("/detokenize", {"tokens": tokens[:budget]})
             return str(answer["prompt"]).rstrip("\ufffd")
 
-        return await _gather(cut(t, b) for t, b in zip(texts, budgets, strict=True))
+        return await each(cut, zip(texts, budgets, strict=True), _AT_ONCE)
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Count tokens by vLLM's ``/tokenize``."""
-        return [len(ids) for ids in await _gather(self._tokenize(text) for text in texts)]
+        return [len(ids) for ids in await each(self._tokenize, texts, _AT_ONCE)]
 
     async def ready(self, requests: int) -> None:
         """Nothing: each session opens a socket of its own."""
@@ -167,13 +170,3 @@ def _server_info(model: str, own: dict[str, Any]) -> ServerInfo:
         capabilities=Capabilities(counts_tokens=bool(own), separate_caches=bool(own)),
         settings={**settings, **(own.get("settings") or {})},
     )
-
-
-async def _gather(coroutines: Any, *, at_once: int = 16) -> list[Any]:
-    gate = asyncio.Semaphore(at_once)
-
-    async def gated(coroutine: Any) -> Any:
-        async with gate:
-            return await coroutine
-
-    return await asyncio.gather(*(gated(c) for c in coroutines))

@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -78,11 +79,13 @@ async def test_questions_that_wait_for_one_page_share_its_failure() -> None:
     async with TestServer(site.app()) as server, private_fetcher() as fetcher:
         search = LinkSearch(fetcher, [str(server.make_url("/"))])
         site.let_go.clear()
-        asking = [asyncio.create_task(search.search(SORT, 7)) for _ in range(8)]
-        while not site.asked:
-            await asyncio.sleep(0.005)
-        site.let_go.set()
-        found = await asyncio.gather(*asking, return_exceptions=True)
+        with ThreadPoolExecutor(1) as in_turn:
+            asyncio.get_running_loop().set_default_executor(in_turn)
+            asking = [asyncio.create_task(search.search(SORT, 7)) for _ in range(8)]
+            await asyncio.sleep(0)
+            await asyncio.to_thread(int)  # all have ranked before this, and wait for the page now
+            site.let_go.set()
+            found = await asyncio.gather(*asking, return_exceptions=True)
         assert [one.status for one in found if isinstance(one, Failure)] == ["http_503"] * 8
         assert site.asked["/"] == 1
 

@@ -1,6 +1,5 @@
 """What each kind of server is recognised by, and how its texts are counted and cut."""
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ from s2l.serving_adapter.base import ServerInfo, ServingError
 from s2l.serving_adapter.mock.engine import MockEngine
 from s2l.serving_adapter.mock.server import MockServer
 from s2l.serving_adapter.openai.adapter import OpenAiAdapter
-from s2l.serving_adapter.openai.http_json import AT_ONCE, each
 
 
 def listed(owner: str, **more: Any) -> dict[str, Any]:
@@ -304,22 +302,3 @@ async def test_a_wrong_key_is_said_so() -> None:
     finally:
         await runner.cleanup()
     assert caught.value.error_type == "rejected"
-
-
-async def test_many_items_are_asked_for_a_few_at_once_and_in_order() -> None:
-    running = most = 0
-
-    async def ask(item: int) -> int:
-        nonlocal running, most
-        running += 1
-        most = max(most, running)
-        await asyncio.sleep(0)
-        running -= 1
-        if item == 990:
-            raise ServingError("server_error", "no more")
-        return item * 2
-
-    assert await each(ask, range(100)) == [item * 2 for item in range(100)]
-    assert most == AT_ONCE
-    with pytest.raises(ServingError, match="no more"):
-        await each(ask, range(1000))
