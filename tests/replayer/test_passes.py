@@ -177,8 +177,8 @@ async def test_a_live_view_is_told_how_it_goes(trace: Trace, tmp_path: Path) -> 
         await experiment.run(tmp_path / "run")
     progress = [p for p, _ in seen]
     assert [p.pass_name for p in progress] == ["stream"] * 10 + ["wait"] * 10
-    assert all(p.planned == 10 and 0 <= p.in_flight <= p.started <= 10 for p in progress)
-    assert progress[9].started == 10
+    assert all(p.planned == 10 and 0 <= p.in_flight <= p.due <= 10 for p in progress)
+    assert progress[9].due == 10
     assert experiment.progress().succeeded == 10
 
 
