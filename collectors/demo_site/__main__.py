@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import errno
 import json
 import os
 import signal
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from s2l.collectors.demo_site.catalogue import MODULES
 from s2l.collectors.demo_site.latency import LatencyProfile
+from s2l.collectors.demo_site.process import PORT_TAKEN
 from s2l.collectors.demo_site.site import serve
 
 
@@ -22,7 +24,8 @@ def main() -> int:
         asyncio.run(_run(options, profile))
     except (OSError, ValueError) as error:
         print(error, file=sys.stderr)
-        return 1
+        taken = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+        return PORT_TAKEN if taken else 1
     return 0
 
 

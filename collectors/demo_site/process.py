@@ -9,12 +9,18 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import IO, Final, Self
 
+PORT_TAKEN: Final = 3
+"""The child's exit status where it could not listen."""
 _START_S: Final = 60.0
 _STOP_S: Final = 5.0
 
 
 class DemoSiteError(Exception):
     """The demo site did not start. Its text is one line for the person who wanted it."""
+
+
+class PortTaken(DemoSiteError):
+    """Another program listens on its port."""
 
 
 class DemoSite:
@@ -57,6 +63,7 @@ class DemoSite:
         """Start the child and wait until it listens.
 
         Raises:
+            PortTaken: another program has its port.
             DemoSiteError: it ended, or took longer than a minute; with what it said.
         """
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
@@ -84,8 +91,9 @@ class DemoSite:
         except TimeoutError:
             raise DemoSiteError(f"the demo site did not start within {_START_S:.0f} s") from None
         if not line:
-            await self._child.wait()
-            raise DemoSiteError(f"the demo site did not start: {self._last_words()}")
+            code = await self._child.wait()
+            error = PortTaken if code == PORT_TAKEN else DemoSiteError
+            raise error(f"the demo site did not start: {self._last_words()}")
         return str(json.loads(line)["url"])
 
     def _last_words(self) -> str:

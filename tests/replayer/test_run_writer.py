@@ -12,42 +12,18 @@ import pytest
 from s2l.replayer.disk_file import DiskFile
 from s2l.replayer.monitor import ClientSample
 from s2l.replayer.planned_passes import PlannedPasses
-from s2l.replayer.record import ChunkSend, QuerySend, RequestRecord
-from s2l.replayer.run import (
-    REQUEST_SCHEMA,
-    RUN_FORMAT,
-    Counts,
-    RunError,
-    RunInfo,
-    Target,
-    TraceRef,
-    Validity,
-)
+from s2l.replayer.record import RequestRecord
+from s2l.replayer.run import REQUEST_SCHEMA, RunError
 from s2l.replayer.run_journal import RunJournal
 from s2l.replayer.run_writer import RunNotWritten, RunWriter
 from s2l.replayer.token_fill import fill_output_tokens
 from s2l.serving_adapter.base import Usage
 from s2l.workloads.query import Query
 
-QUERY = QuerySend("q", 10, (ChunkSend(0, "append", 5, 5, 7, 7, 0, ("d",)),))
+sys.path.insert(0, str(Path(__file__).parent))
+from begun_run import QUERY, begun
 
-
-BEGUN = RunInfo(
-    format=RUN_FORMAT,
-    created_utc="2026-01-01T00:00:00+00:00",
-    command=["s2l", "replay"],
-    options={},
-    seed=0,
-    trace=TraceRef(name="t", path="t", sha256=""),
-    target=Target(url="http://127.0.0.1:1", adapter="none"),
-    host={},
-    packages={},
-    schedule={},
-    warmup={},
-    passes=[],
-    validity=Validity(verdict="valid"),
-    counts=Counts(planned=0, sent=0, succeeded=0, unsent=0),
-)
+BEGUN = begun(0)
 
 
 def _writer(

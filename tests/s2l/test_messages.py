@@ -113,20 +113,16 @@ def test_a_narrow_terminal_shows_all_of_a_replay(width: int) -> None:
         assert part in shown
 
 
+def _replay(program: str, url: str) -> list[str]:
+    """Three queries, quickly."""
+    asked = ["replay", "shipped:demo-crawl", "--target", url, "--qps", "50", "--queries", "3"]
+    return [program, *asked, "--no-calibrate", "--time-scale", "0.02", "--warmup", "0"]
+
+
 def test_replays_begun_in_the_same_second_have_folders_of_their_own(
     program: str, mock_url: str, tmp_path: Path
 ) -> None:
-    command = [
-        program,
-        "replay",
-        "shipped:demo-crawl",
-        "--target",
-        mock_url,
-        "--qps",
-        "50",
-        "--no-calibrate",
-    ]
-    command += ["--queries", "3", "--time-scale", "0.02", "--warmup", "0"]
+    command = _replay(program, mock_url)
     both = [subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL) for _ in range(2)]
     assert [one.wait(120) for one in both] == [0, 0]
     runs = [Run.open(path) for path in (tmp_path / "runs").iterdir()]
@@ -148,18 +144,7 @@ def test_shipped_traces_are_found_by_name(here: Any) -> None:
 def test_a_replay_goes_on_when_nobody_reads_what_it_says(
     program: str, mock_url: str, tmp_path: Path
 ) -> None:
-    command = [
-        program,
-        "replay",
-        "shipped:demo-crawl",
-        "--target",
-        mock_url,
-        "--qps",
-        "50",
-        "--no-calibrate",
-    ]
-    command += ["--queries", "3", "--time-scale", "0.02", "--warmup", "0"]
-    command += ["--out", str(tmp_path / "run")]
+    command = [*_replay(program, mock_url), "--out", str(tmp_path / "run")]
     reader, writer = os.pipe()
     os.close(reader)
     assert subprocess.run(command, stderr=writer, timeout=120, check=False).returncode == 0

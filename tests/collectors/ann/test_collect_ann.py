@@ -1,6 +1,8 @@
 """``s2l collect ann`` as a user calls it, with the packaged model."""
 
 import json
+import shutil
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from s2l.collecting import ann_capture
 from s2l.collectors.ann.embedder import SentenceEmbedder
 from s2l.collectors.ann.errors import AnnError
 from s2l.collectors.ann.pool import Scores
@@ -17,6 +20,7 @@ from s2l.collectors.ann.rerank import CrossEncoderScorer
 from s2l.commands.collect_ann import ann, newest_crawl
 from s2l.workloads.arrival import Arrival, ArrivalKind
 from s2l.workloads.document import Document
+from s2l.workloads.file_lock import alone
 from s2l.workloads.manifest import Collector
 from s2l.workloads.query import Query
 from s2l.workloads.trace import Trace
@@ -127,6 +131,34 @@ def test_an_index_folder_is_kept_and_checked(run: Run) -> None:
     with pytest.raises(AnnError, match="the corpus or the model is another"):
         run("more.jsonl", "--index", "i", "--out", "v")
     assert run("more.jsonl", "--index", "i", "--rebuild", "--out", "v") == 0
+
+
+def test_an_index_that_another_process_builds_is_waited_for(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run("animals.jsonl", "--index", "theirs", "--out", "t") == 0
+    said: list[str] = []
+    held, waited = threading.Event(), threading.Event()
+
+    def say(text: str) -> None:
+        said.append(text)
+        if text == "waiting: another process builds i":
+            waited.set()
+
+    def build() -> None:
+        with alone(Path(".i.lock")):
+            held.set()
+            assert waited.wait(60)
+            shutil.copytree("theirs", "i")
+
+    monkeypatch.setattr(ann_capture, "say", say)
+    builder = threading.Thread(target=build)
+    builder.start()
+    assert held.wait(60)
+    assert run("animals.jsonl", "--index", "i", "--out", "u") == 0
+    builder.join()
+    assert waited.is_set()
+    assert not [text for text in said if text.startswith("building")]
 
 
 def test_the_newest_crawl_is_searched(run: Run) -> None:
