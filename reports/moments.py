@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s2l.replayer.answer_at import moment_us
-from s2l.replayer.run import RunError
 from s2l.reports.metrics import US_PER_S, Booleans, Floats, retrieval_s
 
 AT_THE_END: Final = "100%"
@@ -25,21 +24,18 @@ def asked_at(requests: pa.Table) -> pa.ChunkedArray:
 
 
 def moments(requests: pa.Table) -> tuple[str, ...]:
-    """Those of the requests, earliest first; shares and times as they lie for most of them.
-
-    Raises:
-        RunError: one of them is no moment.
-    """
+    """Those of the requests, earliest first; shares and times as they lie for most of them."""
     asked = asked_at(requests)
     names = asked.unique().to_pylist()
     if len(names) < 2:
         return tuple(names)
     waited_s = {name: _waited_s(requests, asked, name) for name in names}
-    shares = {name: _moment_us(name, 1.0) for name in names if name.endswith("%")}
-    wholes = [waited_s[name] / share for name, share in shares.items() if share and waited_s[name]]
+    shares = [(name, _moment_s(name, 1.0)) for name in names if name.endswith("%")]
+    wholes = [waited_s[name] / share for name, share in shares if share and waited_s[name]]
     whole_s = float(np.median(wholes)) if wholes else 0.0
     # By the names, as in a run that was interrupted each moment may have other queries.
-    places_s = {name: _moment_us(name, whole_s * US_PER_S) for name in names}
+    named_s = {name: _moment_s(name, whole_s) for name in names}
+    places_s = {n: waited_s[n] if at_s is None else at_s for n, at_s in named_s.items()}
     return tuple(sorted(names, key=lambda name: (name == AT_THE_END, places_s[name], name)))
 
 
@@ -80,8 +76,9 @@ def _waited_s(requests: pa.Table, asked: pa.ChunkedArray, name: str) -> float:
     return float(np.median(mine))
 
 
-def _moment_us(name: str, whole_us: float) -> float:
+def _moment_s(name: str, whole_s: float) -> float | None:
+    """None for a name that is not one of ours."""
     try:
-        return moment_us(name, whole_us)
-    except ValueError as error:
-        raise RunError(f"requests.parquet: answer_at: {error}") from None
+        return moment_us(name, whole_s * US_PER_S) / US_PER_S
+    except ValueError:
+        return None

@@ -7,7 +7,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import pyarrow.compute as pc
 import pytest
 from rich.console import Console
 
@@ -70,14 +69,6 @@ def test_the_retrievals_end_is_final_where_any_was_asked_then(early: Make) -> No
     assert figures(summary)[1] == ("wait", 8, pytest.approx(0.2), pytest.approx(9.22))
     assert summary.asked_at is None
     assert not headline(summary).remarks
-
-
-def test_what_is_no_moment_is_named(early: Make) -> None:
-    rows = early("run", "25%", "50%").requests()
-    odd = pc.replace_substring(rows["answer_at"], "50%", "2 hours")
-    rows = rows.set_column(rows.column_names.index("answer_at"), "answer_at", odd)
-    with pytest.raises(RunError, match=r"answer_at: '2 hours' is no moment to answer at; write"):
-        moments(rows)
 
 
 def test_phases_are_of_one_pass(early: Make) -> None:
