@@ -4,9 +4,10 @@ As in paged engines, a request holds all blocks that it can still need from its 
 block that nobody holds keeps what it has until its room is needed, the least recently used first.
 """
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+
+from s2l.serving_adapter.mock.lru_set import LruSet
 
 
 def block_keys(tokens: Sequence[object], block_size: int, salt: str) -> list[int]:
@@ -38,7 +39,7 @@ class KvCache:
         self.total_blocks = capacity // block_size
         self._never_used = self.total_blocks
         self._holders: dict[int, int] = {}
-        self._idle: OrderedDict[int, None] = OrderedDict()
+        self._idle = LruSet()
 
     @property
     def used_blocks(self) -> int:
@@ -64,7 +65,7 @@ class KvCache:
             return None
         for key in matched:
             self._holders[key] = self._holders.get(key, 0) + 1
-            self._idle.pop(key, None)
+            self._idle.discard(key)
         self._take(own)
         return Holding(len(matched), own, keys if self.reuse else (), matched)
 
@@ -84,7 +85,7 @@ class KvCache:
             self._holders[key] -= 1
             if not self._holders[key]:
                 del self._holders[key]
-                self._idle[key] = None
+                self._idle.use(key)
 
     def clear(self) -> bool:
         """Forget all that can be found again; refused (False) while requests hold blocks."""
@@ -96,5 +97,5 @@ class KvCache:
 
     def _take(self, blocks: int) -> None:
         for _ in range(blocks - self._never_used):
-            self._idle.popitem(last=False)
+            self._idle.pop_oldest()
         self._never_used = max(0, self._never_used - blocks)

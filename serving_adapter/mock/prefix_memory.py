@@ -1,9 +1,9 @@
 """What the mock's Realtime side finds again of prompts that it computed before."""
 
-from collections import OrderedDict
 from collections.abc import Sequence
 
 from s2l.serving_adapter.mock.kv_cache import block_keys
+from s2l.serving_adapter.mock.lru_set import LruSet
 
 
 class PrefixMemory:
@@ -13,7 +13,7 @@ class PrefixMemory:
     def __init__(self, capacity: int, block_size: int) -> None:
         self._blocks = capacity // block_size
         self._block_size = block_size
-        self._known: OrderedDict[int, None] = OrderedDict()
+        self._known = LruSet()
 
     def find(self, tokens: Sequence[int], salt: str) -> int:
         """How many tokens at the beginning are known: whole blocks, and never all of them, as it
@@ -23,16 +23,15 @@ class PrefixMemory:
         keys = block_keys(tokens[: len(tokens) - 1], self._block_size, salt)
         found = next((i for i, key in enumerate(keys) if key not in self._known), len(keys))
         for key in keys[:found]:
-            self._known.move_to_end(key)
+            self._known.use(key)
         return found * self._block_size
 
     def add(self, tokens: Sequence[int], salt: str) -> None:
         """These were computed."""
         for key in reversed(block_keys(tokens, self._block_size, salt)):
-            self._known[key] = None
-            self._known.move_to_end(key)
+            self._known.use(key)
         while len(self._known) > self._blocks:
-            self._known.popitem(last=False)
+            self._known.pop_oldest()
 
     def clear(self) -> None:
         """Forget everything."""
