@@ -9,26 +9,20 @@ _UNIT_US: Final = {"s": 1e6, "ms": 1e3}
 
 
 def ask_us(point: str | None, due_us: int) -> int:
-    """The moment in µs since the query's start, at most the retrieval's end. None is its end.
-
-    Raises:
-        ValueError: it is not written as ``moment_us`` wants it.
-    """
-    return due_us if point is None else min(due_us, round(moment_us(point, due_us)))
-
-
-def moment_us(point: str, due_us: float) -> float:
-    """A moment in µs since the query's start: a share of the retrieval's time (``25%``) or a time
-    (``2s``, ``500ms``), which may lie after its end.
+    """The moment in µs since the query's start: a share of the retrieval's time (``25%``) or a
+    time (``2s``, ``500ms``), at most its end. None is its end.
 
     Raises:
         ValueError: it is not written like that.
     """
+    if point is None:
+        return due_us
     found = _POINT.fullmatch(point)
     if found is None or (found[2] == "%" and float(found[1]) > 100):
         raise ValueError(f"{point!r} is no moment to answer at; write 25%, 2s or 500ms")
     value, unit = float(found[1]), found[2]
-    return value / 100 * due_us if unit == "%" else value * _UNIT_US[unit]
+    at_us = value / 100 * due_us if unit == "%" else value * _UNIT_US[unit]
+    return min(due_us, round(at_us))
 
 
 def points(answer_at: Iterable[str]) -> list[str | None]:

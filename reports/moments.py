@@ -5,17 +5,20 @@ or, in a run that never waited for that, its latest moment: requests of several 
 passes of their own, and pooled they would have neither one window nor one latency.
 """
 
+import re
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s2l.replayer.answer_at import moment_us
-from s2l.reports.metrics import US_PER_S, Booleans, Floats, retrieval_s
+from s2l.reports.metrics import Booleans, Floats, retrieval_s
 
 AT_THE_END: Final = "100%"
 """The moment of those that waited for the whole retrieval, which say it or no moment at all."""
+
+_MOMENT: Final = re.compile(r"(\d+(?:\.\d+)?)(%|ms|s)")
+_UNITS_S: Final = {"s": 1.0, "ms": 1e-3}
 
 
 def asked_at(requests: pa.Table) -> pa.ChunkedArray:
@@ -30,12 +33,11 @@ def moments(requests: pa.Table) -> tuple[str, ...]:
     if len(names) < 2:
         return tuple(names)
     waited_s = {name: _waited_s(requests, asked, name) for name in names}
-    shares = [(name, _moment_s(name, 1.0)) for name in names if name.endswith("%")]
-    wholes = [waited_s[name] / share for name, share in shares if share and waited_s[name]]
+    wholes = [
+        waited_s[name] / share for name in names if (share := _share(name)) and waited_s[name]
+    ]
     whole_s = float(np.median(wholes)) if wholes else 0.0
-    # By the names, as in a run that was interrupted each moment may have other queries.
-    named_s = {name: _moment_s(name, whole_s) for name in names}
-    places_s = {n: waited_s[n] if at_s is None else at_s for n, at_s in named_s.items()}
+    places_s = {name: _place_s(name, whole_s, waited_s[name]) for name in names}
     return tuple(sorted(names, key=lambda name: (name == AT_THE_END, places_s[name], name)))
 
 
@@ -76,9 +78,16 @@ def _waited_s(requests: pa.Table, asked: pa.ChunkedArray, name: str) -> float:
     return float(np.median(mine))
 
 
-def _moment_s(name: str, whole_s: float) -> float | None:
-    """None for a name that is not one of ours."""
-    try:
-        return moment_us(name, whole_s * US_PER_S) / US_PER_S
-    except ValueError:
-        return None
+def _share(name: str) -> float | None:
+    found = _MOMENT.fullmatch(name)
+    return float(found[1]) / 100 if found and found[2] == "%" else None
+
+
+def _place_s(name: str, whole_s: float, waited_s: float) -> float:
+    """Seconds from a query's start, of which a share is of a typical retrieval; by the name, as in
+    a run that was interrupted each moment may have other queries."""
+    found = _MOMENT.fullmatch(name)
+    if found is None:
+        return waited_s
+    number, unit = float(found[1]), found[2]
+    return number / 100 * whole_s if unit == "%" else number * _UNITS_S[unit]
