@@ -10,8 +10,8 @@ from math import log2
 from typing import Final
 
 _SHARDS: Final = 256
-_BITS: Final = 12
-_SHARD_OF: Final = bytes(int(_SHARDS * log2(1 + i / 2**_BITS)) for i in range(2**_BITS))
+_MASK: Final = 2**12 - 1
+_SHARD_OF: Final = bytes(int(_SHARDS * log2(1 + i / (_MASK + 1))) for i in range(_MASK + 1))
 """By the key's last bits. The last shard gets twice the keys of the first, those between in equal
 steps, so that no two of them grow at the same time."""
 
@@ -35,11 +35,11 @@ class LruSet:
         return self._size
 
     def __contains__(self, key: int) -> bool:
-        return key in self._shards[_SHARD_OF[key & (2**_BITS - 1)]]
+        return key in self._shards[_SHARD_OF[key & _MASK]]
 
     def use(self, key: int) -> None:
         """Add it or, where it is in, make it the one that was used last."""
-        number = _SHARD_OF[key & (2**_BITS - 1)]
+        number = _SHARD_OF[key & _MASK]
         shard = self._shards[number]
         self._uses += 1
         if key in shard:
@@ -53,7 +53,7 @@ class LruSet:
 
     def discard(self, key: int) -> None:
         """Remove it, if it is in."""
-        if self._shards[_SHARD_OF[key & (2**_BITS - 1)]].pop(key, None) is not None:
+        if self._shards[_SHARD_OF[key & _MASK]].pop(key, None) is not None:
             self._size -= 1
 
     def pop_oldest(self) -> int:
